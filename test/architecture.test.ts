@@ -106,8 +106,8 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
   }
 }
 
-describe("architecture", () => {
-  it("is checked on the real source files", () => assert.isAbove(sources.length, 30))
+describe("the architecture of the sources:", () => {
+  it("the check finds the real source files", () => assert.isAbove(sources.length, 30))
 
   for (const file of sources.filter((file) => file !== "index.ts")) {
     it(`${file} imports only the folders and packages of its layer`, () => {

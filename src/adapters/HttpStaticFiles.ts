@@ -42,14 +42,16 @@ export interface Options {
   readonly mimeTypes?: Record<string, string> | undefined
 }
 
-/** The size in bytes up to which a file is read whole, so that the ETag belongs to exactly the bytes of the response. */
+/**
+ * The largest size in bytes of a file that is read as a whole. Its ETag then belongs to exactly the bytes of the response.
+ */
 const maxWholeBytes = 1 << 20
 
 const reasonsToHide = new Set(["PermissionDenied", "BadArgument", "BadResource", "InvalidData"])
 
 /**
- * Makes refused and invalid paths appear as missing, so that the answer is 404 for a link that leads outside, as for a page
- * that does not exist.
+ * Makes refused and invalid paths appear as missing. So a link that leads outside is answered with 404, like a missing
+ * page.
  */
 const hidingReasons = Effect.map(FileSystem.FileSystem, (fs): FileSystem.FileSystem => ({
   ...fs,
@@ -62,8 +64,8 @@ const hidingReasons = Effect.map(FileSystem.FileSystem, (fs): FileSystem.FileSys
 }))
 
 /**
- * Provides the file responses. A small file has a strong ETag of its content; a larger one a weak ETag of its size and
- * time, as in effect.
+ * Provides the file responses. A small file has a strong ETag, made from its content. A larger file has a weak ETag, made
+ * from its size and time, as in effect.
  */
 const platform: Layer.Layer<HttpPlatform.HttpPlatform, never, FileSystem.FileSystem> = Layer.effect(
   HttpPlatform.HttpPlatform,
@@ -98,11 +100,12 @@ const platform: Layer.Layer<HttpPlatform.HttpPlatform, never, FileSystem.FileSys
  *
  * @example
  * ```ts
+ * import * as HttpRouter from "effect/http/HttpRouter"
  * const files = HttpStaticFiles.layer({ prefix: "/static" }).pipe(
  *   Layer.provide(InMemory.layer({ tree: { "app.js": "run()\n" } }))
  * )
  * const { dispose, handler } = HttpRouter.toWebHandler(files)
- * const response = yield* Effect.promise(() => handler(new Request("http://localhost/static/app.js")))
+ * const response = yield* Effect.promise(() => handler(new globalThis.Request("http://localhost/static/app.js")))
  * yield* Effect.promise(() => response.text()) // => "run()\n"
  * yield* Effect.promise(() => dispose())
  * ```
@@ -122,7 +125,7 @@ export const layer = (
 }
 
 /**
- * The tested version of the package, and what the adapter offers.
+ * The tested version of the package, and the parts that the adapter supports and lacks.
  *
  * @category models
  * @since 0.1.0

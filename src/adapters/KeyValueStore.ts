@@ -1,8 +1,9 @@
 /**
  * Provides effect's KeyValueStore in a directory of the current Filesystem.
  *
- * Each key is a file. Its name is the key, percent-encoded as in effect's `KeyValueStore.layerFileSystem`, so both read each
- * other's directories. On a case-insensitive filesystem, upper-case letters are percent-encoded too.
+ * Each key is a file. The name of the file is the key, percent-encoded as in effect's `KeyValueStore.layerFileSystem`, so
+ * each module can read the directories of the other. On a case-insensitive filesystem, upper-case letters are
+ * percent-encoded too.
  *
  * @since 0.1.0
  */
@@ -115,6 +116,8 @@ const make = Effect.fnUntraced(function* (directory: string) {
  *
  * @example
  * ```ts
+ * import * as KeyValueStore from "effect/persistence/KeyValueStore"
+ * import * as FsKeyValueStore from "fs-algebra/adapters/KeyValueStore"
  * const program = Effect.gen(function* () {
  *   const store = yield* KeyValueStore.KeyValueStore
  *   yield* store.set("theme", "dark")
@@ -130,7 +133,7 @@ export const layer = (options: { readonly directory: string }): Layer.Layer<KeyV
   Layer.effect(KeyValueStore.KeyValueStore, make(options.directory))
 
 /**
- * The tested version of the package, and what the adapter offers.
+ * The tested version of the package, and the parts that the adapter supports and lacks.
  *
  * @category models
  * @since 0.1.0

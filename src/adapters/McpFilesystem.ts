@@ -115,6 +115,8 @@ export const layer = (options: McpFilesystemOptions = {}): Layer.Layer<Filesyste
  *
  * @example
  * ```ts
+ * import { ChildProcess } from "effect/process"
+ *
  * const command = ChildProcess.make("npx", ["mcp-server-filesystem", "."])
  * const files = Layer.provide(McpFilesystem.layerStdio({ command, readOnly: true }), NodeServices.layer)
  * const hasManifest = Filesystem.Filesystem.use((fs) => fs.exists("package.json"))

@@ -6,12 +6,12 @@
 export interface AdapterSupport {
   /** The name of the adapter: `fs-algebra/adapters/NAME`. */
   readonly name: string
-  /** The foreign package or module whose shape the adapter has. */
+  /** The foreign package or module whose interface the adapter implements. */
   readonly package: string
   /** The version of the package with which the tests run. */
   readonly version: string
   /** The parts of the foreign interface that the adapter offers. */
   readonly maps: ReadonlyArray<string>
-  /** The parts that it lacks, or that behave differently. */
+  /** The parts that the adapter lacks, or that behave differently. */
   readonly missing: ReadonlyArray<string>
 }

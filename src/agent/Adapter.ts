@@ -144,7 +144,10 @@ export interface Mcp<out R = never> extends Adapter {
   readonly layerHttp: (
     options?: Pick<HttpOptions, "path" | "allowedOrigins" | "maxSessions" | "sessionIdleTimeout">
   ) => Layer.Layer<never, PromptError | SectionError, HttpRouter.HttpRouter | R>
-  /** Registers the prompt on a server of effect/ai that also serves other things, or uses another transport. */
+  /**
+   * Registers the prompt on a server of effect/ai, for servers that also offer other tools, or use a transport other than
+   * stdio and HTTP.
+   */
   readonly registrations: Layer.Layer<never, PromptError | SectionError, Server.McpServer | R>
 }
 

@@ -59,8 +59,8 @@ export interface HttpOptions<T extends AnyDefinition<unknown> = AnyDefinition> e
   /** The origins of web pages that may send requests; programs send no origin. @default none */
   readonly allowedOrigins?: ReadonlyArray<string> | undefined
   /**
-   * The largest number of sessions. A new session beyond the limit ends the session that has been idle longest. If no session
-   * is idle, the server refuses the new one with status 503. @default 1000
+   * The largest number of sessions. A new session beyond the limit ends the session that has been idle longest. If no
+   * session is idle, the server refuses the new session with status 503. @default 1000
    */
   readonly maxSessions?: number | undefined
   /** The time without a request after which a session ends. @default "1 day" */
@@ -70,8 +70,8 @@ export interface HttpOptions<T extends AnyDefinition<unknown> = AnyDefinition> e
 const server = Effect.promise(() => import("./mcp/server.ts"))
 
 /**
- * Registers only the tools, resources and prompt, for a server of effect/ai that also serves other things or uses another
- * transport.
+ * Registers only the tools, resources and prompt. Use this layer for a server of effect/ai that also offers other tools, or
+ * uses a transport other than stdio and HTTP.
  *
  * @since 0.1.0
  */

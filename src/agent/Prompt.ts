@@ -141,7 +141,8 @@ export const workspace = <R>(prompt: Template<R>): Option.Option<Section<R>> =>
   findSection(prompt, ({ filesystem }) => filesystem !== undefined)
 
 /**
- * Returns the same filesystem instance as the first section with a filesystem, or none without such a section.
+ * Returns the filesystem of the first section that has a filesystem, always the same instance. Returns none if no section
+ * has a filesystem.
  *
  * @since 0.1.0
  */

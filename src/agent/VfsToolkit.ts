@@ -1,6 +1,7 @@
 /**
  * The four tools of a virtual filesystem that a session fills itself: `list_directory`, `read_file`, `write_file`,
- * `delete_file`. The other kit also has tools with two of these names, so a list of tools contains only one of the kits.
+ * `delete_file`. `FilesystemToolkit` also has tools with two of these names, so a list of tools contains only one of the
+ * two kits.
  *
  * @since 0.1.0
  */

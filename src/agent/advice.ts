@@ -9,8 +9,8 @@ import type { Call, ToolFailure } from "./definition.ts"
 import { deepestExistingDirectory, suggestPaths, toolArgumentName } from "./toolPath.ts"
 
 /**
- * The step budget of a comparison, whose cost is the number of lines times the number of differences. Beyond the budget, the
- * comparison reports too many lines as changed.
+ * The step budget of a comparison. A comparison costs one step per line and difference. Beyond the budget, the comparison
+ * reports too many lines as changed.
  */
 const maxSteps = 4_000_000
 const maxEdits = 2000
@@ -78,7 +78,7 @@ export const quotePath = (path: string): string =>
 
 const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** Removes the root directory from a backend's own message, because it may name a directory of the machine. */
+/** Removes the root directory from a backend's own message, because it may name a directory on the machine. */
 const withoutRoot = (detail: string, { filesystem: { root } }: Call): string =>
   truncate(root.length > 1 && /^(?:\/|[A-Za-z]:)/.test(root) ? detail.replaceAll(root, ".") : detail, maxDetailLength)
 
@@ -91,7 +91,7 @@ const adviseListing = ({ tool }: Call, directory: string): string =>
     ? `Call list_directory with ${quotePath(directory)} to see its entries.`
     : toolsOfBothKits.has(tool)
       ? `List ${quotePath(directory)} to see its entries.`
-      : `Call ls with ${quotePath(directory)} to see its entries, or glob to find a file by name.`
+      : `Call ls with ${quotePath(directory)} to see its entries, or find a file by name with glob.`
 
 const isOther = (path: string, { filesystem }: Call): Effect.Effect<boolean> =>
   Effect.match(filesystem.stat(path), { onFailure: () => false, onSuccess: ({ kind }) => kind === "other" })
@@ -151,7 +151,7 @@ const limitAdvice: ReadonlyMap<string, (allowed: string) => string> = new Map([
 const argumentAdvice: ReadonlyMap<string, string> = new Map([
   ["new_string", "Change new_string and call the tool again."],
   ["if_match", "Omit if_match, or give the version that read_file returned last."],
-  ["after", "Set after to exactly the value that the previous result named."],
+  ["after", "Set `after` to exactly the value that the previous result named."],
   ["to", "Choose a destination that is neither the source nor inside it."]
 ])
 
@@ -165,7 +165,8 @@ const adviseOnOldString = (detail: string): string | undefined => {
 }
 
 const adviseOnArgument = (name: string, detail: string, tool: string): string => {
-  if (name === "pattern" && tool === "grep") return "Correct the pattern; to find plain text, search with literal set to true."
+  if (name === "pattern" && tool === "grep")
+    return "Correct the pattern; to find plain text, search with `literal` set to true."
   const last = name.slice(name.lastIndexOf(".") + 1)
   const known = last === "old_string" ? adviseOnOldString(detail) : argumentAdvice.get(last)
   const advice = detail === "it must not be blank" ? undefined : known
@@ -224,7 +225,7 @@ export const describeConflict = (failure: Conflict, call: CallKnowledge): Effect
 
 const snapshotAdvice: Readonly<Record<SnapshotError["reason"], string>> = {
   gitMissing: "Ask the user to install git; the file tools work without it.",
-  unknown: "Call snapshots to list them.",
+  unknown: "List the snapshots with the tool snapshots.",
   corrupt: "Use another snapshot.",
   budget: "Ask the user for a larger budget, or work without snapshots.",
   refused: "Work without snapshots, or ask the user for another root.",
@@ -233,8 +234,8 @@ const snapshotAdvice: Readonly<Record<SnapshotError["reason"], string>> = {
 }
 
 const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], string>> = {
-  unknown: "Call snapshots to list them.",
-  incompatible: "Restore a snapshot of this filesystem: snapshots lists them.",
+  unknown: "List the snapshots with the tool snapshots.",
+  incompatible: "Restore a snapshot of this filesystem; the tool snapshots lists these snapshots.",
   corrupt: "Use another snapshot.",
   readOnly: "Do not try to change files here; this filesystem is read-only.",
   unavailable: "Try again in a moment.",
@@ -258,7 +259,7 @@ const failureTable: Table = {
     happened: `${capitalize(quotePath(path))} exists already.`,
     advice:
       tool === "move" || tool === "copy"
-        ? "Choose another destination, or set overwrite to replace the existing one."
+        ? "Choose another destination, or set `overwrite` to replace the existing one."
         : tool === "mkdir"
           ? "Use the existing directory, or choose another name."
           : "Change the file with edit_file, or choose another name."
@@ -299,7 +300,7 @@ const failureTable: Table = {
   }),
   Timeout: ({ detail, path }, call) => ({
     happened: `${capitalize(quotePath(path))} took too long: ${withoutRoot(detail, call)}.`,
-    advice: "Make the pattern simpler or the search narrower, or search with literal set to true."
+    advice: "Make the pattern simpler or the search narrower, or search with `literal` set to true."
   }),
   IoError: ({ code, detail, path }, call) => ({
     happened: `The operating system reported an error for ${quotePath(path)}: ${withoutRoot(detail, call)}${code === undefined ? "" : ` (${code})`}.`,

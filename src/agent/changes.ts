@@ -192,7 +192,7 @@ export interface FileChange {
   readonly before: string | null
   /** The new content, or `null` to remove the file. */
   readonly after: Uint8Array | null
-  /** The old path of a file that moves. The old file is removed, and the new one keeps its permissions. */
+  /** The old path of a file that moves. The old file is removed, and the new file keeps the permissions. */
   readonly from?: { readonly path: FsPath.FsPath; readonly version: string } | undefined
 }
 
@@ -270,12 +270,12 @@ const exchangeTrees = (port: Backend, { after, before, places }: ChangeTrees): E
   const contents = new Map(places.map(({ at, pathChange: end }) => [at, end.after]))
   const content = (path: FsPath.FsPath) => Effect.succeed(contents.get(path)!)
   const swapped = Effect.mapError(runTransaction<never>(port, { before, after, content }), mismatchToFault)
-  // A transaction temporarily moves files aside. These moves do not delete files, so permission to write is enough.
+  // A transaction temporarily moves files aside. Such a move deletes no file, so permission to write is enough.
   return port.rules?.permits?.("delete") === false ? Effect.provideService(swapped, TakingBack, true) : swapped
 }
 
 /**
- * Returns a fault if a rule protects a file that would be removed. This check uses real paths, because the given path may lead
+ * Returns a fault if a rule protects a file that would be removed. Checks real paths, because the given path may lead
  * through links.
  */
 const protectedFileFault = (port: Backend, places: ReadonlyArray<ResolvedChange>): Fault | undefined => {

@@ -141,7 +141,10 @@ const exampleError = (tool: string, example: unknown, error: unknown): Error => 
   return new Error(message, { cause: error })
 }
 
-/** Checks a definition against the rules above. Throws if the definition breaks a rule, because that is a programming error. */
+/**
+ * Checks a definition against the rules in the comments of `Definition`. Throws if the definition breaks a rule, because
+ * that is a programming error.
+ */
 export const define = <const Name extends string, Params extends Schema.Struct.Fields, Value extends Schema.Top, R = never>(
   definition: Definition<Name, Params, Value, R>
 ): Definition<Name, Params, Value, R> => {

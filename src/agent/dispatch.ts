@@ -51,7 +51,19 @@ export const unavailableFilesystem = (detail: string): Algebra => {
 
 const maxArgumentCharacters = 1000
 
-const contentParameters: ReadonlySet<string> = new Set(["code", "content", "new_string", "old_string", "patch", "stdin"])
+const contentParameters: ReadonlySet<string> = new Set([
+  "code",
+  "content",
+  "diff",
+  "file_text",
+  "insert_text",
+  "new_str",
+  "new_string",
+  "old_str",
+  "old_string",
+  "patch",
+  "stdin"
+])
 
 const describeSize = (text: string): string => (text.length === 1 ? "1 character" : `${text.length} characters`)
 

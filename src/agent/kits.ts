@@ -12,10 +12,7 @@ import { writeFile } from "./tools/writeFile.ts"
 
 export const seven: ReadonlyArray<AnyDefinition> = [ls, readFile, writeFile, editFile, glob, grep, rm]
 
-/**
- * The four-tool kit. Some of its tools have the same names as tools of the other kit, so a list of tools never contains both
- * kits.
- */
+/** The four-tool kit. Some of its tools have the same names as tools of the seven-tool kit, so no list contains both kits. */
 export const four: ReadonlyArray<AnyDefinition> = [listDirectory, readWhole, writeWhole, deleteFile]
 
 export const sandboxTools: ReadonlyArray<AnyDefinition> = [shell, evaluate]

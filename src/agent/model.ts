@@ -175,7 +175,7 @@ export interface Prompt<out R = never> extends Template<R> {
  * @since 0.1.0
  */
 export interface RenderedTool<out R = unknown> {
-  /** The definition. An override of the prompt replaces its description. */
+  /** The definition. If the prompt has an override for the tool, the description is the override. */
   readonly definition: AnyDefinition<R | Given>
   readonly section: Section<R>
 }
@@ -258,8 +258,8 @@ export interface CallOptions {
  */
 export interface Elsewhere {
   /**
-   * Ends the call successfully and keeps its changes. Returns the result for the model, which is a failure if the deadline has
-   * passed.
+   * Ends the call successfully and keeps its changes. Returns the result for the model. The result is a failure if the
+   * deadline has passed.
    */
   readonly end: (result?: {
     readonly message?: string | undefined

@@ -7,27 +7,26 @@
  * The container is removed when the scope closes or this process is killed. If a program in the container prevents the
  * removal, the next Container of the same engine removes the container.
  *
- * With the strategy `overlay`, the workspace is a directory of the host. The first command starts the container. The
- * Filesystem works before the container starts and after it has ended. If the container has died, the next command
- * starts a new one with the same files.
+ * With the strategy `overlay`, the workspace is a directory on the host. The first command starts the container. The
+ * Filesystem works before the container starts and after it has ended. If the container has died, the next command starts a
+ * new one with the same files.
  *
- * With the strategy `exec`, no disk is shared: the files exist only in the container, and one shell inside serves them.
- * If the container has died, its files are lost, and the next call fails with Unavailable and says so. All calls of the
+ * With the strategy `exec`, no disk is shared: the files exist only in the container, and one shell inside serves them. If
+ * the container has died, its files are lost, and the next call fails with Unavailable and says so. All calls of the
  * Filesystem fail until a command has started a new, empty container.
  *
- * Commands share the container. Background processes of a command end with the command, unless it runs with `detach`.
- * The time limit of a command does not include fetching the image and starting the container.
+ * Commands share the container. Background processes of a command end with the command, unless it runs with `detach`. The
+ * time limit of a command does not include fetching the image and starting the container.
  *
  * With write restrictions (`readOnly`, `allowWrite`, `allowDelete`), commands cannot change the overlay at all. With
  * `exec`, these options restrict only the Filesystem.
  *
- * The engine is the first program of its name in the PATH, and runs with the environment of this process. PATH entries
- * are ignored if they are relative, empty, or inside `hostDirectory`, a writable mount or the root of an open
- * filesystem.
+ * The engine is the first program of its name in the PATH, and runs with the environment of this process. PATH entries are
+ * ignored if they are relative, empty, or inside `hostDirectory`, a writable mount or the root of an open filesystem.
  *
- * If root runs this program, the user of the container becomes the owner of the overlay directory and of entries that
- * the Filesystem creates in it. Existing entries of a `hostDirectory` keep their owner. A `hostDirectory` that does not
- * belong to root also keeps its owner. The user of the container then has the permissions that its mode gives to others.
+ * If root runs this program, the container's user becomes the owner of the overlay directory, and of the entries that the
+ * Filesystem creates there. Existing entries of a `hostDirectory` keep their owner. A `hostDirectory` that does not belong
+ * to root also keeps its owner. The user of the container then has the permissions that its mode gives to others.
  *
  * On hosts with SELinux, a shared directory needs a label: `runArguments: ["--security-opt", "label=disable"]`.
  *

@@ -140,7 +140,7 @@ const adopt = (
   caseSensitive: boolean
 ): InvalidArgument | undefined => {
   if (state.caseSensitive !== caseSensitive)
-    return invalid(FsPath.root, "the tree was created with the other value of caseInsensitive")
+    return invalid(FsPath.root, "the tree was created with a different value of the option `caseInsensitive`")
   tree.restore(MemorySession.capturedIn(state))
   return undefined
 }
@@ -178,7 +178,7 @@ const plant = (
   return undefined
 }
 
-/** A new tree, and the function that creates the port of a tree: of the new one, or of the tree in a session. */
+/** A new tree, and the function that creates a port: the port of the new tree, or of the tree in a session. */
 interface Grown {
   readonly tree: MemoryTree.MemoryTree
   readonly port: (tree: MemoryTree.MemoryTree) => Backend

@@ -1,14 +1,14 @@
 /**
- * A filesystem on a directory of the machine.
+ * A filesystem over a directory on the machine.
  *
  * It uses `node:fs`, touches nothing outside its root, and caches no content. So this filesystem and other programs see
- * each other's changes at once.
+ * each other's changes immediately.
  *
- * Relative symlinks are followed if they stay inside the root. Absolute symlinks are followed if their text begins with
- * the path of the root.
+ * Relative symlinks are followed if they stay inside the root. Absolute symlinks are followed if their text begins with the
+ * path of the root.
  *
- * No path, symlink or error leads out of the root. On Linux with `/proc`, confinement is `race-free`: even a process
- * that replaces directories by symlinks during a call cannot lead the call outside. On other systems, confinement is
+ * No path, symlink or error leads out of the root. On Linux with `/proc`, confinement is `race-free`: even a process that
+ * replaces directories by symlinks during a call cannot lead the call outside. On other systems, confinement is
  * `best-effort`: such a process could lead a call outside within a window of a few microseconds.
  *
  * Names and metadata are read synchronously, in microseconds. If a disk does not respond (such as a network disk without
@@ -54,7 +54,7 @@ export const make = (options: PosixHostOptions): Effect.Effect<Backend, StatErro
   })
 
 /**
- * Creates a filesystem whose root is a directory of the machine, until the layer's scope closes. Fails like `make`.
+ * Creates a filesystem whose root is a directory on the machine, until the layer's scope closes. Fails like `make`.
  *
  * @example
  * ```ts

@@ -1,17 +1,17 @@
 /**
- * A filesystem on a directory of a Windows machine.
+ * A filesystem over a directory on a Windows machine.
  *
  * It uses `node:fs`, touches nothing outside its root, and caches no content. So this filesystem and other programs see
- * each other's changes at once.
+ * each other's changes immediately.
  *
  * Names are compared without regard to case, as Windows does, and keep the case in which they were created. Names that
- * Windows would reinterpret fail with InvalidPath before the disk is touched. These are devices (`CON`, `NUL.txt`),
- * streams (`a:b`), names that end in a dot or a space, and short names (`PROGRA~1`). A path that is too long for the
- * machine fails with PathTooLong.
+ * Windows would reinterpret fail with InvalidPath before the disk is touched. These are devices (`CON`, `NUL.txt`), streams
+ * (`a:b`), names that end in a dot or a space, and short names (`PROGRA~1`). A path that is too long for the machine fails
+ * with PathTooLong.
  *
- * To read, write, replace or move a file that another program has open, a call waits up to 1.5 seconds and then fails
- * with AccessDenied `busy`. Deleting such a file fails with AccessDenied `busy` at once. Files that this filesystem has
- * open for reading never block its calls. Writing a read-only file fails with AccessDenied `permission`.
+ * To read, write, replace or move a file that another program has open, a call waits up to 1.5 seconds and then fails with
+ * AccessDenied `busy`. Deleting such a file fails with AccessDenied `busy` immediately. Files that this filesystem has open
+ * for reading never block its calls. Writing a read-only file fails with AccessDenied `permission`.
  *
  * Confinement is `best-effort`: no path, symlink in the tree or error leads out of the root. But a process that replaces
  * directories by junctions during a call could lead the call outside within a window of a few microseconds.
@@ -64,7 +64,7 @@ const openRoot = (options: WindowsHostOptions): Opened | Fault => {
   const path = pathOf(options)
   if (isFault(path)) return path
   if (OpenRoots.isInStore(path)) return inStore
-  // Read the identity of the process now. Later there may be no free handles to read the identity.
+  // Read the identity of the process now, because later there may be no free handles.
   Identity.self()
   Installation.loadKey()
   const walker = Root.open(system, options)

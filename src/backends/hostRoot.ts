@@ -13,14 +13,14 @@ import { type HostRoot, type HostRoots, Recovery } from "../port/hostRoots.ts"
 import * as Transactions from "../runtime/transactions.ts"
 
 /**
- * The options of a filesystem in a directory of the host: root, durability and confinement.
+ * The options of a filesystem in a directory on the host: root, durability and confinement.
  *
  * @since 0.1.0
  */
 export interface HostOptions extends CommonOptions {
   /**
-   * The absolute path of the root. The root must be an existing directory, unless `createRoot` is true. A symlink is
-   * resolved once at creation.
+   * The absolute path of the root. The root must be an existing directory, unless `createRoot` is true. If the root is a
+   * symlink, it is resolved once, when the filesystem is opened.
    */
   readonly root: string
   /** True to create the root and its parents if they are missing. @default false */

@@ -233,7 +233,7 @@ const adviceByTag: Advice = {
   Unavailable: ({ hint, operation }) =>
     hint ??
     (operation === "exec" || operation === "Container"
-      ? "Check that the engine runs and has the image of the container; podman pull IMAGE fetches an image."
+      ? "Check that the engine runs and has the container's image; podman pull IMAGE fetches an image."
       : "Start the system that stores the files, then try again.")
 }
 

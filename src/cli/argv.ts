@@ -33,7 +33,7 @@ export const foreignFlags: Readonly<Record<string, Readonly<Record<string, strin
     "word-regexp": "word",
     "files-with-matches": "files",
     "max-count": "max",
-    // This program has no such flags. The error message names their long form.
+    // This program has no flags for these letters of other tools. The error message names the long form.
     v: "invert-match",
     h: "no-filename"
   },

@@ -46,7 +46,7 @@ const containerUserOf = (directory: string): { readonly user?: string } => {
   return { user: `${uid}:${gid}` }
 }
 
-/** Refuses --image and --rootfs for a layer without a container, which would ignore these flags. */
+/** Refuses --image and --rootfs for a layer without a container, because such a layer would ignore these flags. */
 export const withoutImageFlags = refusing(({ container: { image, rootfs } }) => {
   const flag = image !== undefined ? "--image" : rootfs !== undefined ? "--rootfs" : undefined
   return (

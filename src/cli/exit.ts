@@ -52,7 +52,7 @@ export const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: usageErrorCode })
 
 /**
- * Makes an error about a path of the machine. The caller gives the hint, because the usual advice suggests names below the
+ * Makes an error about a path on the machine. The caller gives the hint, because the usual advice suggests names below the
  * root.
  */
 export const hostPathError = (tag: FsError["_tag"], operation: string, path: string, what: string, hint: string): Complaint =>

@@ -40,7 +40,7 @@ const adviseNext = Effect.fnUntraced(function* (error: FsError.FsError) {
     if (error._tag === "NotFound") return yield* adviseMissingPath(fs.value, error, line)
     // Some users write a leading slash for the root of the filesystem.
     if (error._tag === "InvalidPath" && error.path.startsWith("/") && (yield* fs.value.exists(error.path)))
-      return `${formatSuggestion([error.path.replace(/^\/+/, "") || "."])} A path that begins with / is a path of the machine; --root / holds all of them.`
+      return `${formatSuggestion([error.path.replace(/^\/+/, "") || "."])} A path that begins with / is a path on the machine; --root / holds all of them.`
   }
   return adviceOn(error, line)
 })

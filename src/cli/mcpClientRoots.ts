@@ -9,7 +9,8 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { recoverChanges } from "../agent/changes.ts"
-import { changeNotices, chooseTools, plan } from "../agent/mcp/plan.ts"
+import { changeNotices, plan } from "../agent/mcp/plan.ts"
+import { chooseTools } from "../agent/selection.ts"
 import type { ClientRoots } from "../agent/mcp/serve.ts"
 import type { Flow } from "../agent/mcp/stdio.ts"
 import type { EarlyTools } from "../agent/mcp/guide.ts"
@@ -55,8 +56,8 @@ interface ServedRoots {
 }
 
 /**
- * Returns the names of the offered tools for an unusual command line, for which the tools must be loaded. Fails if the command
- * line is invalid.
+ * Returns the names of the offered tools. Loads the tools, so this function is used only for an unusual command line. Fails
+ * if the command line is invalid.
  */
 export const offeredTools = Effect.fnUntraced(function* (quick: McpArguments, version: string) {
   const screen = yield* Screen

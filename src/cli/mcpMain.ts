@@ -212,7 +212,7 @@ const serveRoots = Effect.fnUntraced(function* (quick: McpArguments, version: st
 })
 
 /**
- * Tests whether a flag needs a different backend from the given one. The error is then reported before `initialize` is
+ * Tests whether a flag needs a backend other than the given backend, so that the error is reported before `initialize` is
  * answered.
  */
 const needsOtherBackend = ({ backend, container, mounts = [] }: McpArguments): boolean =>

@@ -6,7 +6,8 @@ import type * as McpServer from "../agent/McpServer.ts"
 import * as ToolSettings from "../agent/ToolSettings.ts"
 import type { AnyDefinition } from "../agent/definition.ts"
 import { type Flow, makeFlow } from "../agent/mcp/stdio.ts"
-import { changeNotices, isSandboxTool, isSnapshotTool, plan, selectableNames, toolNamed } from "../agent/mcp/plan.ts"
+import { changeNotices, plan } from "../agent/mcp/plan.ts"
+import { isSandboxTool, isSnapshotTool, selectableNames, toolNamed } from "../agent/selection.ts"
 import * as Server from "../agent/mcp/serve.ts"
 import { access, type AccessOptions, make as makeRules } from "../agent/policy/access.ts"
 import { automatic } from "../agent/policy/automatic.ts"
@@ -93,7 +94,7 @@ const snapshotsLayer = ({ anyRoot, snapshots }: Pick<McpServeInput, "anyRoot" | 
     })
   )
 
-/** Opens the store at once, so that an error appears at the start. */
+/** Opens the store immediately, so that an error appears at the start. */
 const openedAtOnce = (layer: ReturnType<typeof kept>) =>
   Layer.tap(layer, (context) => Effect.asVoid(Context.get(context, Snapshots).list))
 

@@ -1,6 +1,6 @@
 /**
- * Implements `--mount`, which copies files of the machine into the in-memory copy of a command. Only the typed paths may be
- * copied, not other files in the same directories.
+ * Implements `--mount`, which copies files from the machine into the in-memory copy of a command. Only the typed paths may
+ * be copied, not other files in the same directories.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -19,12 +19,12 @@ export const resolveLinks = (path: string): string => {
   }
 }
 
-/** Returns the absolute path of a file of the machine. The given path is relative to the current directory, not to the root. */
+/** Returns the absolute path of a file on the machine. The given path is relative to the current directory, not to the root. */
 export const hostPathOf = (file: string): Effect.Effect<string, never, Screen> =>
   Effect.map(Screen, ({ directory }) => resolve(directory, file))
 
 /**
- * Returns the kind of a path of the machine, or `undefined` if the path does not exist. An inaccessible path counts as a file;
+ * Returns the kind of a path on the machine, or `undefined` if the path does not exist. An inaccessible path counts as a file;
  * opening that file reports the error.
  */
 export const kindOfHostPath = (path: string): "file" | "directory" | "other" | undefined => {

@@ -1,6 +1,6 @@
 /**
- * Completes or undoes a change that a killed process left unfinished in the root. This happens when the root is opened, if the
- * command may change the affected paths. A line on standard error reports the outcome.
+ * Completes or undoes a change that a killed process left unfinished in the root. The recovery runs when the root is
+ * opened, if the command may change the affected paths. A line on standard error reports the outcome.
  */
 import * as Effect from "effect/Effect"
 import type { FsPath } from "../model/FsPath.ts"

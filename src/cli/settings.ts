@@ -22,15 +22,15 @@ interface Container {
 }
 
 /**
- * Files of the machine to copy, and their target in the copy of the root. If `target` is absent, the files keep their path or
- * name.
+ * The files on the machine to copy, and their target in the copy of the root. If `target` is absent, the files keep their
+ * path or name.
  */
 export interface MountFlag {
   readonly source: string
   readonly target: string | undefined
 }
 
-/** An absolute directory of the machine, and the name it is mounted under. */
+/** An absolute directory on the machine, and the name it is mounted under. */
 export interface Directory {
   readonly name: string
   readonly path: string
@@ -47,7 +47,7 @@ export class Settings extends Context.Service<
     readonly command: string
     readonly root: string
     /**
-     * Several directories, each mounted in the root under its name. `root` is then the first of these directories.
+     * Several directories, each mounted in the root under its name. If given, `root` is the first of these directories.
      * @default the root alone
      */
     readonly directories?: ReadonlyArray<Directory> | undefined

@@ -1,6 +1,6 @@
 /**
- * Opens the store of a root's snapshots. The store is outside the root, in the user's state directory. The name of the store
- * contains the name and a hash of the path of the root, so that every command for the root finds the store.
+ * Opens the store of a root's snapshots. The store is outside the root, in the user's state directory. The name of the
+ * store consists of the root's name and a hash of the root's path, so that every command for the root finds the store.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

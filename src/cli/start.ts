@@ -83,7 +83,7 @@ export const start = async (args: ReadonlyArray<string>, { home, version }: Star
 
   for (const [signal, code] of Object.entries(signals)) {
     process.on(signal, () => {
-      // A second signal ends the process at once, even during a write.
+      // A second signal ends the process immediately, even during a write.
       if (signalExitCode !== undefined) process.exit(code)
       signalExitCode = code
       fiber.interruptUnsafe()

@@ -82,7 +82,7 @@ export interface Options {
 export class ListenError extends Data.TaggedError("ListenError")<{
   readonly host: string
   readonly port: number
-  /** The error code of the system, such as `EADDRINUSE`. */
+  /** The system's error code, such as `EADDRINUSE`. */
   readonly code: string
 }> {
   override get message(): string {

@@ -125,7 +125,7 @@ const cachedIndexOf = (
 
 const MiB = 1024 * 1024
 
-/** The largest text that is shown at once, in bytes. */
+/** The largest text that is shown as a whole, in bytes. */
 const maxTextBytes = 8 * MiB
 
 /**
@@ -248,7 +248,7 @@ type ContentFields = Pick<FileContent, "kind" | "media_type" | "media_name" | "e
 interface RequestedPart {
   readonly part?: number | undefined
   readonly line?: number | undefined
-  /** The identity of the tree, as the key of the cache of text parts. @default the filesystem */
+  /** The identity of the tree, which is the key in the cache of text parts. @default the filesystem */
   readonly tree?: object | undefined
 }
 

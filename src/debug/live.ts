@@ -1,6 +1,6 @@
 /**
- * The streams of live events. All listeners share one run of each source, which stops with the last listener. Sources without
- * events are polled once a second.
+ * The streams of live events. All listeners share one run of each source. The run stops with the last listener. Sources
+ * without events are polled once a second.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"

@@ -32,7 +32,10 @@ export const Meta = Schema.Struct({
   /** True if the source has files. A dump without an archive has no files. */
   has_filesystem: Schema.Boolean,
   has_journal: Schema.Boolean,
-  /** The number of snapshots (in a workspace) or other dumps (of a dump) that the parameters `at` and `with` can name. */
+  /**
+   * The number of trees that the parameters `at` and `with` can name: snapshots of a workspace, or other dumps beside a
+   * dump.
+   */
   snapshots: Count,
   /** True if `/api/live` reports changes as they happen. */
   is_live: Schema.Boolean,

@@ -59,9 +59,7 @@ const collectByWalk = (fs: Algebra, collector: Collector): Effect.Effect<void, D
 
 const concurrentDirectories = 8
 
-/**
- * Collects the tree of a directory of the machine with `stamps`, which returns the sizes too and takes half the time of a walk.
- */
+/** Collects the tree of a host directory with `stamps`. `stamps` returns the sizes too, and takes half as long as a walk. */
 const collectByStamps = Effect.fnUntraced(function* (history: DirectoryHistory, collector: Collector) {
   let level: ReadonlyArray<FsPath.FsPath> = [FsPath.root]
   while (level.length > 0) {
@@ -197,7 +195,7 @@ const findRenames = Effect.fnUntraced(function* (before: Algebra, after: Algebra
   return out
 })
 
-/** Omits directories that contain other changes. */
+/** Omits a changed directory if it contains other changed entries. */
 const withoutFilled = (comparedPaths: ReadonlyArray<ComparedPath>): ReadonlyArray<ComparedPath> => {
   const filled = new Set<string>()
   for (const { path } of comparedPaths) {

@@ -34,8 +34,8 @@ const detailsOf = (snapshots: Operations, snapshot: FilesystemSnapshot) =>
   Effect.catch(snapshots.details(snapshot), () => Effect.succeed(undefined))
 
 /**
- * The number of snapshots whose details, such as their tool, are shown. Details include a count of changes, which is slow to
- * compute.
+ * The number of snapshots that are shown with details, such as the tool that took the snapshot. Details include a count of
+ * changes, which is slow to compute.
  */
 const maxDetails = 50
 
@@ -158,7 +158,7 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
       const problem = watch.problem()
       return problem === undefined
         ? []
-        : [`Changes of files are not shown as they happen, so reload the page to see them: ${problem}.`]
+        : [`File changes are not shown as they happen, so reload the page to see them: ${problem}.`]
     }
 
     return {

@@ -57,8 +57,7 @@ export const makeLineNumbering = (): ((text: string) => Steps<Lines>) => {
       if (end - at <= maxKeyLength) id = idOf(text.slice(at, end))
       else {
         for (let from = at; from < end; from += maxKeyLength) {
-          // The key of a piece begins with an LF and the number of the previous piece, so the key never equals the key
-          // of a line.
+          // The key of a piece begins with an LF and the previous piece's number, so it never equals the key of a line.
           id = idOf(`\n${from === at ? "" : id}\n${text.slice(from, Math.min(end, from + maxKeyLength))}`)
           yield maxKeyLength
         }
@@ -253,8 +252,8 @@ interface Change {
 const contextLines = 3
 
 /**
- * The step budget of one diff. The steps of a comparison grow with the number of lines times the number of differences.
- * Beyond the budget, the diff shows changes as whole or nearly whole blocks.
+ * The step budget of one diff. A comparison takes about one step per line and difference. Beyond the budget, the diff shows
+ * changes as whole or nearly whole blocks.
  */
 const maxSteps = 10_000_000
 

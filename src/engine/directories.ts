@@ -47,7 +47,7 @@ export const runAccelerated = <A, E, R>(
 }
 
 /**
- * Runs an effect under a claim on the file, which excludes other processes. The caller must hold the lock of the path.
+ * Runs an effect under a claim on the file. The claim excludes other processes. The caller must hold the lock of the path.
  */
 export const withClaim = <A, E, R>(
   port: Backend,

@@ -1,7 +1,7 @@
 /**
  * Variants of the Effect combinators that avoid the Effect runtime if an effect has already succeeded.
  *
- * Most steps in memory complete at once, and a runtime frame around each step would cost more than the step itself.
+ * Most steps in memory complete immediately, and a runtime frame around each step would cost more than the step itself.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

@@ -180,7 +180,7 @@ export const checkEdits = (edits: ReadonlyArray<Edit>): Fault | undefined => {
       )
     }
     if (!matchModes.has(edit.match))
-      return invalidArgument(argumentName(edits, index, "match"), "it must be unique, first or all")
+      return invalidArgument(argumentName(edits, index, "match"), "it must be `unique`, `first` or `all`")
   }
   return undefined
 }

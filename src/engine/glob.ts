@@ -26,7 +26,7 @@ export const plan = (pattern: string | ReadonlyArray<string>, options: GlobOptio
   if (patterns.length === 0) return invalidArgument("pattern", "the list of patterns is empty")
   const { dialect } = options
   if (dialect !== undefined && dialect !== "path" && dialect !== "fnmatch")
-    return invalidArgument("dialect", "it must be path or fnmatch")
+    return invalidArgument("dialect", "it must be `path` or `fnmatch`")
   const include = Matcher.compile(patterns, { argument: "pattern", dialect }, context)
   if (isFault(include)) return include
   const maxMatches = checkCount("maxMatches", options.maxMatches, 0)

@@ -89,7 +89,7 @@ export interface GrepOptions extends SearchOptions {
   readonly context?: number | readonly [before: number, after: number] | undefined
   /** The maximum size of a searched file, in bytes. Larger files count as `tooLarge`. @default no bound */
   readonly maxFileSize?: number | undefined
-  /** True if a match may span lines. The result then contains the line in which the match starts. @default false */
+  /** True if a match may span lines. If so, the result contains the line in which the match starts. @default false */
   readonly multiline?: boolean | undefined
 }
 

@@ -224,7 +224,7 @@ const controls: Record<string, string> = { t: "\t", n: "\n", v: "\v", f: "\f", r
 
 interface Escape {
   readonly token: RegExp
-  /** Returns the character that the escape matches. Absent if it does not match exactly one character. */
+  /** Returns the character that the escape matches. Absent if the escape does not match exactly one character. */
   readonly character?: (match: RegExpExecArray) => string
 }
 
@@ -473,7 +473,7 @@ const checkPattern = (pattern: string | RegExp, options: PatternOptions, limits:
   }
   if (!source.isWellFormed()) return invalid("it contains a lone surrogate, which no text can contain")
   return source.length > limits.maxPatternLength && codePoints(source) > limits.maxPatternLength
-    ? invalid(`it has ${codePoints(source)} characters where ${limits.maxPatternLength} are allowed`)
+    ? invalid(`it has ${codePoints(source)} characters, but at most ${limits.maxPatternLength} are allowed`)
     : undefined
 }
 

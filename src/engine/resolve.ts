@@ -69,7 +69,7 @@ const remainingNames = (todo: ReadonlyArray<string>): FsPath.FsPath => {
   return FsPath.fromSegments(names)
 }
 
-/** The stats of the components of a path. Reads several components at once if the port supports the request `Look`. */
+/** The stats of the components of a path. Reads several components in one request if the port supports the request `Look`. */
 class ComponentStats {
   readonly #port: Backend
   #perform: Perform | undefined
@@ -191,8 +191,7 @@ const resolveMissing = Effect.fnUntraced(function* (
 })
 
 /**
- * Fails if a symlink leads to a missing entry whose name has the form of a temporary file, which callers must not
- * create.
+ * Fails if a symlink leads to a missing entry with a temporary file's name, because callers must not create such a file.
  *
  * An existing file with such a name can be reached through a symlink, and also directly by its path.
  */

@@ -109,8 +109,8 @@ const resolvedPathOf = (base: Base, path: FsPath.FsPath): FsPath.FsPath =>
   FsPath.below(base.at, FsPath.relative(base.path, path))
 
 /**
- * Reads a file unless its first bytes show that it is binary. Returns "large" for a file above `maxImmediateBytes`,
- * which is read later.
+ * Reads a file unless its first bytes show that it is binary. Returns "large" for a file above `maxImmediateBytes`; the
+ * caller reads such a file later.
  */
 const bytesOf = (
   port: Backend,
@@ -172,7 +172,7 @@ const maxRoughSteps = 2 ** 16
 
 const costOf = ({ literal, steps }: Pattern.Pattern, bytes: Uint8Array, limit: number): number => {
   if (literal !== undefined) return bytes.length
-  // All lines together take no more steps than one line of their length.
+  // All lines together take no more steps than one line of their total length.
   const bound = steps(bytes.length)
   if (bound <= maxRoughSteps) return bound
   let cost = 0
@@ -468,7 +468,7 @@ const earlyFiles = 64
 const earlyFilesBesideProcesses = 1024
 const firstBatch = 32
 const maxBackendBatch = 384
-/** The maximum number of files in a batch of small files, which are all in memory at once. */
+/** The maximum number of small files in a batch. The whole batch is in memory. */
 const maxBatch = 64
 /** The maximum number of files in a batch for a backend that reads many files in one call. */
 const maxBulkBatch = 128

@@ -1,8 +1,8 @@
 /**
  * Matches paths against patterns. A pattern is a row of segments, and each segment matches one name.
  *
- * The state of a directory is the set of positions that its path has reached in the rows. So a walk tests only names
- * and never whole paths. It also knows at once if nothing below a directory can match.
+ * The state of a directory is the set of positions that its path has reached in the rows. So a walk tests only names and
+ * never whole paths. The walk also knows immediately if nothing below a directory can match.
  *
  * Globs and ignore rules both compile to rows. Nothing backtracks: the cost is at most the pattern's length times the
  * name's.
@@ -168,7 +168,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
 
   const weight = places.reduce((sum, { test }) => sum + (test?.weight ?? 0), 0)
 
-  // For each place, the number of the last set of positions with this place. It prevents duplicates in a set.
+  // The number of the latest set of positions that contains a place, by place. The numbers prevent duplicates in a set.
   const seen = new Float64Array(places.length)
   let generation = 0
   const add = (out: Array<number>, place: number): void => {
@@ -180,7 +180,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
     }
   }
 
-  // For each directory, its places at the end of a row. A place that matches only one name is indexed by this name.
+  // The places at the end of a row, by directory. A place that matches only one name is indexed by this name.
   const sorted = new WeakMap<Positions, LastPlaces>()
   // Keep the places of the last directory, because a walk tests many names of a directory in succession.
   let latest: Positions | undefined

@@ -6,7 +6,7 @@ import type * as FsPath from "../model/FsPath.ts"
 import { compare } from "../model/FsPath.ts"
 import type { Why } from "./options.ts"
 
-/** An entry that a walk skipped. `key` is its position in the order of whole paths. */
+/** An entry that a walk skipped. `key` is its sort key in walk order. */
 export class SkippedEntry {
   readonly path: FsPath.FsPath
   readonly why: Why

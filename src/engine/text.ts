@@ -131,7 +131,7 @@ const isText = function* (bytes: Uint8Array, encoding: string): Steps<boolean> {
   }
 }
 
-/** The number of bytes decoded at once. V8 takes many times longer per byte for larger strings. */
+/** The number of bytes decoded in one step. V8 takes many times longer per byte for larger strings. */
 const pieceBytes = 65_536
 
 const pieces = function* (bytes: Uint8Array): Generator<Uint8Array> {

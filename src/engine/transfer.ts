@@ -116,8 +116,8 @@ const transfer = (
         : Effect.map(locate(to, resolveLink(port, to)), (other) => [one, other] as const)
     )
     /**
-     * Locks both paths and resolves their symlinks again. If a symlink has changed in between, retries with the new
-     * paths.
+     * Locks both paths and resolves their symlinks again. If a symlink has changed since the first resolution, retries with
+     * the new paths.
      */
     const attempt = (source: FsPath.FsPath, target: FsPath.FsPath, left: number): Effect.Effect<TransferResult, Fault> =>
       Effect.flatMap(

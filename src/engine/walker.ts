@@ -41,12 +41,12 @@ const fullWindow = 512
 
 /**
  * While more than `busyThreshold` directories are being read, the walk waits until it can request `minRequested`
- * directories at once. A request costs as much as ten directories.
+ * directories together. A request costs as much as ten directories.
  */
 const minRequested = 48
 const busyThreshold = 96
 /**
- * The maximum number of entries in a listing that the walk keeps, in order to compare it with a later listing of the
+ * The maximum number of entries in a kept listing. The walk keeps a listing to compare it with a later listing of the
  * directory.
  */
 const maxKeptListing = 65_536
@@ -80,7 +80,7 @@ export class Walker<A> {
   readonly #explorer: Explorer<Directory>
   readonly #plan: Plan
   readonly #answer: (directory: Directory, child: Child) => A
-  /** True if the emitted files will be searched. Their directories then stay open. */
+  /** True if the emitted files will be searched. If so, their directories stay open. */
   readonly #holds: boolean
   readonly #contentSearch: ContentSearch<A> | undefined
   #trees: TreeSearcher<Directory> | undefined
@@ -94,7 +94,10 @@ export class Walker<A> {
   #unread: Directory | undefined
   #ahead = 0
   #deciding: { readonly directory: Directory; readonly children: ReadonlyArray<Child>; next: number } | undefined
-  /** The verdict of the ignore rules on the next child, if it was computed with pauses. */
+  /**
+   * The verdict of the ignore rules on the next child. Set only if the rules were so expensive that they ran in slices,
+   * with yields to the event loop.
+   */
   #verdict: Ignore.Verdict | undefined
   #arrived: Array<readonly [Directory, ReadonlyArray<Child> | Fault]> = []
   #reports: Array<TreeReading<Directory>> = []
@@ -180,8 +183,8 @@ export class Walker<A> {
   }
 
   /**
-   * Marks the first unread directories that satisfy the condition as requested, and returns them. Returns none if they
-   * are fewer than `least`.
+   * Marks the first unread directories that satisfy the condition as requested, and returns them. Returns none if fewer
+   * than `least` directories satisfy the condition.
    */
   #takeUnread(count: number, least: number, isWanted: (directory: Directory) => boolean): ReadonlyArray<Directory> {
     const wanted: Array<Directory> = []
@@ -327,8 +330,8 @@ export class Walker<A> {
   /**
    * Looks for a listed directory that is missing.
    *
-   * A removed directory counts as empty. A moved or replaced directory is read if its name exists again. Otherwise it
-   * is skipped.
+   * A removed directory counts as empty. A moved or replaced directory is read if its name exists again. Otherwise the
+   * directory is skipped.
    */
   #lookFor(directory: Directory): Effect.Effect<void, Fault> {
     directory.attempts++

@@ -230,8 +230,8 @@ const target = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<R
 /**
  * Writes the content of a stream.
  *
- * The content is staged without a lock. It is then published atomically under the lock of the path, after the
- * precondition is checked. So a file can be streamed onto itself, and a failing stream changes nothing.
+ * The content is staged without a lock. The staged content is then published atomically under the lock of the path, after
+ * the precondition is checked. So a file can be streamed onto itself, and a failing stream changes nothing.
  *
  * If the path cannot be written to, the write fails before the stream runs. `digest` returns the version of the content
  * once the stream has ended.

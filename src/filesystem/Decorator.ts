@@ -61,7 +61,7 @@ const requiresExistingFile = ({ ifMatch, mode }: WritePlan): boolean =>
 const isTop = (path: FsPath.FsPath): boolean => isRoot(FsPath.parent(path))
 
 /**
- * Returns the handlers of whole changes for a filesystem whose root is a directory of another.
+ * Returns the handlers of whole changes for a filesystem whose root is a directory of another filesystem.
  *
  * The handlers must not create parents, because they would then re-create a removed root directory.
  */
@@ -258,7 +258,7 @@ export const retry = (options: RetryOptions): ((self: Algebra) => Algebra) => {
   if (!Number.isSafeInteger(times) || times < 0)
     throw new RangeError(`retry: times must be a whole number, not ${String(times)}`)
   const firstPauseMillis = Duration.toMillis(Duration.fromInputUnsafe(base))
-  // A call that succeeds at once costs only one error handler.
+  // A call that succeeds immediately costs only one error handler.
   const retryWhile = <A, E, R>(
     self: Effect.Effect<A, E, R>,
     isRetryable: (error: unknown) => boolean

@@ -98,7 +98,7 @@ export interface Precondition {
  * @since 0.1.0
  */
 export interface Versioned {
-  /** True if the result contains the content version. The call then computes a hash of the whole file. @default false */
+  /** True if the result contains the content version. If so, the call computes a hash of the whole file. @default false */
   readonly version?: boolean | undefined
 }
 

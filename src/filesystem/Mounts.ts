@@ -1,5 +1,6 @@
 /**
- * Mounts a filesystem in a directory of another. Paths, searches, copies and symlinks treat the two filesystems as one tree.
+ * Mounts a filesystem in a directory of another filesystem. Paths, searches, copies and symlinks treat the two filesystems
+ * as one tree.
  *
  * A move between the two filesystems is a copy, followed by a removal.
  *
@@ -62,7 +63,7 @@ const makeMountMap = (at: FsPath.FsPath, caseSensitive: boolean): MountMap => {
   return {
     isInside: (path) => FsPath.isWithin(foldedMountPoint, FsPath.fold(path)),
     isPinned: (path) => FsPath.isWithin(FsPath.fold(path), foldedMountPoint),
-    // Count segments, because a path in another case may have another length.
+    // Count segments, because a path may have different lengths in upper and lower case.
     toInnerPath: (path) => FsPath.fromSegments(FsPath.segments(path).slice(depth))
   }
 }

@@ -154,8 +154,8 @@ const differences = Effect.fnUntraced(function* (layers: Layers): Effect.fn.Retu
     : out.sort((a, b) => FsPath.compare(FsPath.fold(a.path), FsPath.fold(b.path)) || FsPath.compare(a.path, b.path))
 })
 
-// Commits an overlay. First, new and changed entries are written, parents before children. Then entries that replace an entry
-// of another kind are written.
+// Commits an overlay. First, new and changed entries are written, parents before children. Entries that replace an entry of
+// another kind are written afterwards.
 //
 // Removals come last, so a moved entry exists at its new path before its old path is removed. Each step is atomic, and the
 // overlay keeps all changes until the last step. An interruption therefore loses nothing, and the next commit continues.
@@ -351,7 +351,7 @@ const withBothLocks = <A>({ lower, upper }: LayersModule.Layers, effect: Effect.
     effect
   )
 
-/** Drops differences of the modification time alone, which do not count as changes. */
+/** Drops entries that differ only in modification time, because such a difference does not count as a change. */
 const toChanges = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
   all.flatMap(({ _tag, extent, path }) => (extent === "time" ? [] : [{ _tag, path }]))
 

@@ -26,7 +26,7 @@ const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
   const readMethods = makeLooking(bridge)
   const changeMethods = Changing.make(bridge, open)
   const copy = makeCopy(bridge)
-  /** Wraps a call. Before the call, open handles publish their changes to the files at the path of the call. */
+  /** Wraps a call. Before the call, open handles publish their changes to the files at the call's path. */
   const withSettledPath =
     <Rest extends ReadonlyArray<unknown>, A, E>(
       call: (path: string, ...rest: Rest) => Effect.Effect<A, E>,
@@ -65,28 +65,29 @@ const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
 /**
  * Provides effect's own FileSystem, confined to the current Filesystem, whose root is "/".
  *
- * Every result equals the result of effect's Node implementation on the same tree. Errors have the same tags, and the error of
- * this library as their `cause`. The exceptions:
+ * Every result equals the result of effect's Node implementation on the same tree. Errors have the same tags, and the error
+ * of this library as their `cause`. The exceptions:
  *
- * - Paths have the meaning of the service: `..` and a trailing slash are resolved by name, and nothing leads out of the root.
+ * - Paths have the meaning of the service: `..` and a trailing slash are resolved by name, and nothing leads out of the
+ *   root.
  * - Symlinks that leave the root are neither made nor followed (PermissionDenied). Absolute symlinks count as leaving the
  *   root, unless they begin with the path of a host's root, or the filesystem is an InMemory with `absoluteLinks: "root"`.
  *   Walks do not enter symlinked directories, and a copied symlink keeps its target.
- * - There are no hard links, owners, access times, set-user-ID bits and device numbers. A request for one of these fails with
- *   BadArgument, and results omit all of these. `access` checks only permission bits, for any user.
+ * - There are no hard links, owners, access times, set-user-ID bits and device numbers. A request for one of these fails
+ *   with BadArgument, and results omit all of these. `access` checks only permission bits, for any user.
  * - Writes are staged and replace the file in one step. A `sink` replaces the file at the end of its stream.
  * - A handle opened with `r+` or `w` (and `x`, `+`) publishes its writes at `sync`, which fails with a typed error. It also
- *   publishes when its scope closes successfully; a failure is then a defect. Until the handle publishes, all other readers see
- *   the old file. If the scope fails, the writes are discarded. A file created by opening exists at once, empty. Written data
- *   is kept in memory, at most `Limits.maxFileSize`.
+ *   publishes when its scope closes successfully; a failure is then a defect. Until the handle publishes, all other readers
+ *   see the old file. If the scope fails, the writes are discarded. A file created by opening exists immediately, empty.
+ *   Written data is kept in memory, at most `Limits.maxFileSize`.
  * - A call through this FileSystem that reads, stats, writes, copies, moves or removes a file, or sets its times, first
  *   publishes the data of open `w` handles. The call sees the published data, and the handle does not undo the call.
  * - Moving, copying or removing a directory publishes all files below it first. Other calls on a directory publish nothing.
  * - If the scope of an open `w` handle fails later, an existing file keeps the published data, and a file that the handle
  *   created is removed.
- * - A handle keeps its path. If the handle writes after its file was renamed or removed, it publishes its whole content under
- *   the old path again.
- * - A handle opened with `a` appends at once.
+ * - A handle keeps its path. If the handle writes after its file was renamed or removed, it publishes its whole content
+ *   under the old path again.
+ * - A handle opened with `a` appends immediately.
  * - Temporary files are in the root, unless `directory` is given.
  *
  * @example

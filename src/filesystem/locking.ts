@@ -1,9 +1,9 @@
 /**
  * Locks across several backends.
  *
- * A request is first mapped through all combinators to the locks of the backends. The backends are locked one after another in
- * one global order, each with all its paths at once. Two requests therefore cannot deadlock. A request cannot deadlock with
- * itself either, even if both filesystems of a mount use the same backend.
+ * A request is first mapped through all combinators to the locks of the backends. The backends are locked one after another
+ * in one global order, each with all its paths together. Two requests therefore cannot deadlock. A request cannot deadlock
+ * with itself either, even if both filesystems of a mount use the same backend.
  */
 import type * as Effect from "effect/Effect"
 import type { FsPath } from "../model/FsPath.ts"

@@ -100,7 +100,7 @@ type Mode = "create" | "replace" | "append"
 
 interface WriteTarget {
   readonly old: FileStat | undefined
-  /** True if the backend will refuse the write anyway. The fault of the backend is then reported instead of DiskFull. */
+  /** True if the backend will refuse the write anyway. If so, the backend's fault is reported instead of DiskFull. */
   readonly willFail: boolean
 }
 

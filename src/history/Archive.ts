@@ -245,10 +245,10 @@ const combineExcludes = (one: SurveyOptions["excludes"], other: SurveyOptions["e
     : (path, isDirectory) => one(path, isDirectory) || other(path, isDirectory)
 
 /**
- * Writes the tree as a ZIP archive to a file of the host. Returns the number of files and symlinks in the archive.
+ * Writes the tree as a ZIP archive to a file on the host. Returns the number of files and symlinks in the archive.
  *
- * Creates missing parent directories. An existing file stays until the new archive is complete. If the file is in the workspace
- * itself, the archive does not contain the file. Errors of the host have the given `path`.
+ * Creates missing parent directories. An existing file stays until the new archive is complete. If the archive file lies
+ * inside the filesystem, the archive does not contain it. Host errors name the given `path`.
  *
  * @since 0.1.0
  */
@@ -424,10 +424,10 @@ export const importBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<num
   importContents(fs.port, "importZip", (rules) => readAny(Spool.fromBytes(bytes), rules))
 
 /**
- * Makes a filesystem equal to a ZIP archive in a file of the host.
+ * Makes a filesystem equal to a ZIP archive in a file on the host.
  *
- * A file in the workspace itself stays if the new tree contains the directory of the file. Errors of the host have the given
- * `path`.
+ * If the archive file lies inside the filesystem, the import keeps it, provided that the new tree contains its directory.
+ * Host errors name the given `path`.
  *
  * @since 0.1.0
  */
@@ -453,7 +453,7 @@ export const bringBackOpenedOf = (fs: Algebra, opened: Outside.Opened): Effect.E
   importHostFile(fs, Effect.succeed(opened), restoreTargetOf(fs))
 
 /**
- * Restores an archive of `keepArchiveOf` from a file of the host.
+ * Restores an archive of `keepArchiveOf` from a file on the host.
  *
  * @internal
  */

@@ -1,5 +1,5 @@
 /**
- * Named snapshots. Each snapshot is a ZIP archive `{id}.fs.zip` in a directory of the host.
+ * Named snapshots. Each snapshot is a ZIP archive `{id}.fs.zip` in a directory on the host.
  *
  * The directory is the only state. So snapshots outlive the process, and several processes can share them. An archive that a
  * user copies into the directory is a snapshot too.

@@ -5,7 +5,7 @@
  * A snapshot is a value. The layer decides where the content is stored:
  *
  * - in memory: the snapshot shares the tree with the filesystem, so a snapshot takes no time
- * - a directory of the host: a git repository outside the directory; `git --git-dir … ls-tree -r <commitRef>` lists a
+ * - a directory on the host: a git repository outside the directory; `git --git-dir … ls-tree -r <commitRef>` lists a
  *   snapshot
  * - other backends, and combinators: ZIP archives
  *
@@ -109,7 +109,7 @@ export const layerWith = (options: LayerOptions): Layer.Layer<Snapshots, Snapsho
 /**
  * Provides snapshots in the storage that suits the backend. The snapshots live as long as the layer.
  *
- * For a directory of the host, fails with SnapshotError `gitMissing` if git is not installed.
+ * For a directory on the host, fails with SnapshotError `gitMissing` if git is not installed.
  *
  * @example
  * ```ts

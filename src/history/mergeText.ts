@@ -39,8 +39,8 @@ const makeLineNumberer = (): ((bytes: Uint8Array) => Steps<Lines>) => {
 }
 
 /**
- * The largest number of steps of one comparison, which is about the number of lines times the number of differences. Beyond
- * this limit the diff is correct but not the shortest.
+ * The step budget of one comparison, which takes about one step per line and difference. Beyond the budget the diff is
+ * correct but not the shortest.
  */
 const maxSteps = 20_000_000
 

@@ -44,7 +44,7 @@ export type StampedNode = (FileNode | LinkNode) & { readonly stamp?: Stamp | und
 export type StampedDirectory = DirectoryNode & { readonly stamp?: Stamp | undefined }
 
 /**
- * Returns the possible error of a disk's timestamps, in milliseconds. If the times are whole seconds, the error is two
+ * Returns the possible error, in milliseconds, of a disk's timestamps. If the times are whole seconds, the error is two
  * seconds.
  */
 const clockDelayMillis = ({ changed, modified }: Stamp): number => (changed % 1000 === 0 && modified % 1000 === 0 ? 2000 : 50)

@@ -29,7 +29,7 @@ export interface Counts {
 export interface Unchanged {
   /** Tests whether the stamp of the directory itself is unchanged. */
   readonly isSame: (directory: DirectoryNode) => boolean
-  /** Tests whether the stamps of the directory, of its files and links, and of its subdirectories are unchanged. */
+  /** Tests whether the stamps of the directory and of all its entries are unchanged. */
   readonly isListed: (directory: DirectoryNode) => boolean
   /** Counts the entries below a directory if none of them changed; otherwise returns `undefined`. */
   readonly whole: (directory: DirectoryNode) => Counts | undefined

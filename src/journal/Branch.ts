@@ -83,8 +83,8 @@ const lookupOf = (path: FsPath.FsPath, found: Metadata): Seen => {
 const isUnanswered = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "Unavailable"
 
 /**
- * Requests the metadata of all components of a path at once. Returns `None` if the leaf is of an older version, or if the path
- * only leads to the prefixes of other leaves.
+ * Requests the metadata of all components of a path with one entry. Returns `None` if the leaf is of an older version, or
+ * if the path only leads to the prefixes of other leaves.
  */
 const lookUpComponents =
   ({ ask, links }: Calls): NonNullable<Handlers["Look"]> =>
@@ -307,15 +307,16 @@ export const layerRequests = (options: RequestsOptions = {}): Layer.Layer<Branch
  * writing without creating parents, creating directories, moves, copies and attributes fail with Unsupported. If the error
  * type of the call does not include Unsupported, the call fails with an IoError of that code.
  *
- * The limits of the caller apply in the branch. The leaf applies its own limits to an edit that is one entry. The branch may
- * create temporary files, for example to restore a snapshot. In the leaf's filesystem, such a temporary file has a name like
- * `.~branch-….tmp`, and is visible.
+ * The caller's limits apply in the branch. The leaf applies its own limits to an edit that is one entry. The branch may
+ * create temporary files, for example to restore a snapshot. In the leaf's filesystem, such a temporary file has a name
+ * like `.~branch-….tmp`, and is visible.
  *
- * An interrupted call stops waiting for the answer. The leaf may still carry out the request, either completely or not at all.
+ * An interrupted call stops waiting for the answer. The leaf may still carry out the request, either completely or not at
+ * all.
  *
  * With `extended`, the branch reads, creates and follows links, in the combined tree of all leaves. So `subdirectory` of a
- * branch confines links, and a call on a path through a link takes several entries. With the thirteen entries alone, the leaf
- * follows links, and the branch cannot read or create them.
+ * branch confines links, and a call on a path through a link takes several entries. With the thirteen entries alone, the
+ * leaf follows links, and the branch cannot read or create them.
  *
  * @category constructors
  * @since 0.1.0

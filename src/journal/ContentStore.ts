@@ -39,8 +39,8 @@ export interface DirectoryOptions {
 export const makeMemory: () => ContentStore = Directory.make
 
 /**
- * Opens a content store in a directory. The first content creates the directory. Any number of processes may use the directory
- * at once. Opening removes the leftovers of dead processes.
+ * Opens a content store in a directory. The first content creates the directory. Any number of processes may use the
+ * directory at the same time. Opening removes the leftovers of dead processes.
  *
  * @category constructors
  * @since 0.1.0

@@ -117,9 +117,9 @@ export interface RouteOptions<From extends ReadonlyArray<EntryClass>, To extends
   readonly from: From
   readonly to: To
   /**
-   * Maps one source entry to target entries. The result may be empty. Each target entry goes to the branch that consumes its
-   * type, and entries for the same branch are appended together. Source entries arrive one at a time. After a restart, a
-   * source entry may arrive again. The target entries must then have the same ids.
+   * Maps one source entry to target entries. The result may be empty. Each target entry goes to the branch that consumes
+   * its type, and entries for the same branch are appended together. Source entries arrive one at a time. After a restart,
+   * a source entry may arrive again, and its target entries must have the same ids as before.
    */
   readonly via: (recorded: Recorded<From[number]["Type"]>) => Effect.Effect<ReadonlyArray<To[number]["Type"]>, E, R>
 }

@@ -2,18 +2,18 @@
  * A journal on a NATS server, for callers and leaves on different machines. The entries are in a JetStream stream, and the
  * contents are in its object store.
  *
- * Positions are the sequence numbers of the stream. No message is ever dropped from the stream. After an append completes, all
- * readers see it as a whole. Every message names its expected position. So an append is stored once, even if it is sent again
- * after a lost reply. If several entries are appended together, the first message carries all entries, and the other messages
- * reserve the positions. So all entries appear at once.
+ * Positions are the sequence numbers of the stream. No message is ever dropped from the stream. After an append completes,
+ * all readers see it as a whole. Every message names its expected position. So an append is stored once, even if it is sent
+ * again after a lost reply. If several entries are appended together, the first message carries all entries, and the other
+ * messages reserve the positions. So all entries appear together.
  *
- * An append that fails with `unavailable` after its timeout may have been stored, and the error says so. A retry with the same
- * correlation id is safe, because a leaf carries out only one request with this id, and `Requests.waitFor` finds the answer.
- * Each process has one message in flight. Appends that arrive meanwhile are sent together in the next message. If several
- * processes append at once, each retries until it succeeds, in no particular order.
+ * An append that fails with `unavailable` after its timeout may have been stored, and the error says so. A retry with the
+ * same correlation id is safe, because a leaf carries out only one request with this id, and `Requests.waitFor` finds the
+ * answer. Each process has one message in flight. Appends that arrive meanwhile are sent together in the next message. If
+ * several processes append at the same time, each retries until it succeeds, in no particular order.
  *
- * Requires the packages `@nats-io/transport-node`, `@nats-io/jetstream` and `@nats-io/obj`, and a NATS server of 2.9 or later
- * with JetStream.
+ * Requires the packages `@nats-io/transport-node`, `@nats-io/jetstream` and `@nats-io/obj`, and a NATS server of 2.9 or
+ * later with JetStream.
  *
  * @since 0.1.0
  */

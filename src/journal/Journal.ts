@@ -161,13 +161,14 @@ export interface CompactOptions extends Pick<FileOptions, "contents"> {
 }
 
 /**
- * Removes the entries before a position from a journal file of file operations. Also removes the contents to which only these
- * entries refer. The other entries keep their positions, and `verify` still returns the same `head`. Afterwards `undo` and
- * `tree` to an earlier position fail with NotRecorded. Reading after an earlier position other than 0 fails with `compacted`.
- * The last entry always stays. If leaves use the journal, unanswered requests and the latest 4,096 positions stay too.
+ * Removes the entries before a position from a journal file of file operations. Also removes the contents to which only
+ * these entries refer. The other entries keep their positions, and `verify` still returns the same `head`. Afterwards
+ * `undo` and `tree` to an earlier position fail with NotRecorded. Reading after an earlier position other than 0 fails with
+ * `compacted`. The last entry always stays. If leaves use the journal, unanswered requests and the latest 4,096 positions
+ * stay too.
  *
- * After a crash the journal is either the old one or the new one. Fails with `busy` if a process is writing the journal. A
- * process that reads the journal must open the journal again.
+ * After a crash the file is either the old journal or the new journal. Fails with `busy` if a process is writing the
+ * journal. A process that reads the journal must open the journal again.
  *
  * @since 0.1.0
  */

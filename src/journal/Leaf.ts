@@ -142,7 +142,7 @@ export {
 } from "./leaf/settings.ts"
 
 /**
- * Returns a leaf over a filesystem, which the caller must start. The leaf shuts down when the scope closes. Fails with
+ * Returns a leaf over a filesystem. The caller must start the leaf. The leaf shuts down when the scope closes. Fails with
  * InvalidArgument for an invalid option.
  *
  * @category constructors
@@ -201,7 +201,7 @@ const layerOver = <E>(
   Daemon.layer(Effect.flatMap(backend, (port) => make(makeAlgebra(port), options)))
 
 /**
- * The errors of a leaf over a directory of the machine.
+ * The errors of a leaf over a directory on the machine.
  *
  * @since 0.1.0
  */
@@ -264,8 +264,8 @@ export interface MockOptions extends OtherOptions<MockFS> {
 }
 
 /**
- * Runs a leaf over a tree in memory, which lives as long as the layer. Fails with InvalidArgument if a setting is invalid, and
- * with the errors of `InMemory.make`.
+ * Runs a leaf over a tree in memory. The tree lives as long as the layer. Fails with InvalidArgument if a setting is
+ * invalid, and with the errors of `InMemory.make`.
  *
  * @category layers
  * @since 0.1.0

@@ -100,9 +100,9 @@ export interface RerunOptions {
 }
 
 /**
- * Carries out the recorded requests on another filesystem, including reads, one at a time in the order of their answers.
- * Returns the results that differ from the recorded results. Differences in times and permissions are ignored. Skips requests
- * without an answer. Skips chunked writes without their last chunk, because their content is unknown.
+ * Carries out the recorded requests on the given filesystem, including reads, one at a time in the order of their answers.
+ * Returns the results that differ from the recorded results. Differences in times and permissions are ignored. Skips
+ * requests without an answer. Skips chunked writes without their last chunk, because their content is unknown.
  *
  * @category replaying
  * @since 0.1.0
@@ -126,9 +126,9 @@ export interface DoubleOptions {
 }
 
 /**
- * Returns a filesystem that answers from a journal of `Journal.record({ reads: true })`. It accesses no other data. Each call
- * gets its recorded answer. Repeated calls get their answers in the recorded order. A call that was not recorded fails with
- * Unavailable, and the error describes the call.
+ * Returns a filesystem that answers from a journal of `Journal.record({ reads: true })`. The filesystem accesses no other
+ * data. Each call gets its recorded answer. Repeated calls get their answers in the recorded order. A call that was not
+ * recorded fails with Unavailable, and the error describes the call.
  *
  * @category replaying
  * @since 0.1.0

@@ -101,7 +101,7 @@ export interface Options extends CallerOptions {
    * false
    */
   readonly extended?: boolean | undefined
-  /** The prefix of the daemons' names and of the ids of file entries. @default "spells" */
+  /** The prefix for the names of the daemons and for the ids of file entries. @default "spells" */
   readonly name?: string | undefined
   /**
    * The largest size, in bytes, of a file that a spell reads or edits. A spell on a larger file is answered with LimitExceeded.

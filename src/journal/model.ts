@@ -14,15 +14,15 @@ import * as FileSystemEntry from "./FileSystemEntry.ts"
 export interface ContentStore {
   /** Stores the bytes permanently. The caller may change the array afterwards. */
   readonly put: (bytes: Uint8Array) => Effect.Effect<FileSystemEntry.ContentRef, JournalError>
-  /** Stores the stream's bytes in constant memory. Stores nothing if the stream fails. */
+  /** Stores the bytes of the stream, with constant memory use. Stores nothing if the stream fails. */
   readonly putStream: <E, R>(
     bytes: Stream.Stream<Uint8Array, E, R>
   ) => Effect.Effect<FileSystemEntry.ContentRef, JournalError | E, R>
   /** Returns a copy of the content. Fails with `corrupt` if the content is missing or does not match its hash. */
   readonly get: (ref: FileSystemEntry.ContentRef) => Effect.Effect<Uint8Array, JournalError>
   /**
-   * Reads the content in constant memory, in chunks of at most 64 KiB. If the content does not match its hash, the stream fails
-   * at its end, after it has emitted all chunks.
+   * Reads the content with constant memory use, in chunks of at most 64 KiB. If the content does not match its hash, the
+   * stream fails at its end, after it has emitted all chunks.
    */
   readonly stream: (ref: FileSystemEntry.ContentRef) => Stream.Stream<Uint8Array, JournalError>
   /** Tests whether the content exists and has the size of the reference. */

@@ -223,7 +223,7 @@ export const runRoute = <E, R>(
         const undeclaredEntry = entries.find(({ _tag }) => !targets.has(_tag))
         return undeclaredEntry === undefined
           ? Effect.succeed(entries)
-          : Effect.fail(routeError(`via returned a ${undeclaredEntry._tag}, which is not a declared target of the route`))
+          : Effect.fail(routeError(`\`via\` returned a ${undeclaredEntry._tag}, which is not a declared target of the route`))
       }
     )
   }

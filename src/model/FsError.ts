@@ -95,7 +95,7 @@ export class InvalidPath extends Schema.TaggedError<InvalidPath>("fs-algebra/Inv
 }
 
 /**
- * The error for a path, or a name in it, that exceeds a limit of this library or of the system.
+ * The error for a path, or a name in it, that exceeds a limit of this library or a system limit.
  *
  * @category errors
  * @since 0.1.0
@@ -175,8 +175,7 @@ export class Timeout extends Schema.TaggedError<Timeout>("fs-algebra/Timeout")("
 }
 
 /**
- * The error for a failure of the host that no other class describes. `code` is the errno or a similar code, if there is
- * one.
+ * The error for a host failure that no other class describes. `code` is the errno or a similar code, if there is one.
  *
  * @category errors
  * @since 0.1.0
@@ -288,7 +287,8 @@ export class Unsupported extends Schema.TaggedError<Unsupported>("fs-algebra/Uns
 }
 
 /**
- * The operations that create a container or run commands in it. If one of them fails, the files may still be available.
+ * The operations that create a container or run commands in it. If such an operation fails, the files may still be
+ * available.
  */
 const containerOperations: ReadonlySet<string> = new Set(["exec", "eval", "Container"])
 
@@ -473,11 +473,11 @@ export const FsError = Schema.Union([
 export type FsError = EditError | ListError | ReadError | DeleteError | MkdirError | TransferError | LinkError
 
 /**
- * A failure below the service: plain data without an operation. The tag names an error class; the other fields are
- * fields of this class.
+ * A failure below the service: plain data without an operation. The tag names an error class; the other fields are fields
+ * of this class.
  *
- * Two optional fields are internal. `path` is the path that the fault concerns, if a call touches several paths.
- * `cause` is the original error of the host, for the debug log.
+ * Two optional fields are internal. `path` is the path that the fault concerns, if a call touches several paths. `cause` is
+ * the host's original error, for the debug log.
  *
  * @since 0.1.0
  */

@@ -106,7 +106,7 @@ export const checkLimits = (
   // A path this short cannot exceed any of the three limits.
   if (length <= limits.maxSegmentLength && length <= limits.maxPathLength && length < 2 * limits.maxPathDepth) return undefined
   if (length > limits.maxPathLength && codePoints(path) > limits.maxPathLength) {
-    return pathTooLong(`it has ${codePoints(path)} characters where ${limits.maxPathLength} are allowed`)
+    return pathTooLong(`it has ${codePoints(path)} characters, but at most ${limits.maxPathLength} are allowed`)
   }
   let depth = 1
   let start = 0
@@ -121,7 +121,7 @@ export const checkLimits = (
     depth++
   }
   return depth > limits.maxPathDepth
-    ? pathTooLong(`it has ${depth} segments where ${limits.maxPathDepth} are allowed`)
+    ? pathTooLong(`it has ${depth} segments, but at most ${limits.maxPathDepth} are allowed`)
     : undefined
 }
 

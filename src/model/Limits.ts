@@ -86,7 +86,7 @@ export const agent: LimitsShape = {
 const unbounded = Number.POSITIVE_INFINITY
 
 /**
- * No limits of this library. The limits of the machine still apply.
+ * No limits of this library. The machine's limits still apply.
  *
  * @category limits
  * @since 0.1.0

@@ -1,8 +1,8 @@
 /**
  * A slice is a part of a session's state, described as data.
  *
- * A slice defines its items, how an event changes them, and whether a rollback restores them. The session holds the
- * items; a reducer returns a new list and never mutates the old one.
+ * A slice defines its items, how an event changes them, and whether a rollback restores them. The session holds the items;
+ * a reducer returns a new list and never mutates the old list.
  *
  * @since 0.1.0
  */

@@ -133,7 +133,7 @@ export interface Commit {
  * @since 0.1.0
  */
 export interface WriteHow {
-  /** The wrapper of the step that publishes the file. If absent, the backend publishes at once. */
+  /** The wrapper of the step that publishes the file. If absent, the backend publishes immediately. */
   readonly commit?: Commit | undefined
 }
 
@@ -206,11 +206,11 @@ export interface Locks {
     | (<A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>)
     | undefined
   /**
-   * Runs the effect with a claim on the file, which excludes other processes that claim it too.
+   * Runs the effect with a claim on the file. The claim excludes other processes that claim the same file.
    *
-   * A claim is taken after the path's lock, for one file at a time. The claim covers only the check of a precondition
-   * and the write that depends on this check. A write without a precondition neither takes a claim nor waits for one.
-   * Fails with AccessDenied `busy` if the claim is not free in time.
+   * A claim is taken after the path's lock, for one file at a time. The claim covers only the check of a precondition and
+   * the write that depends on this check. A write without a precondition neither takes a claim nor waits for one. Fails
+   * with AccessDenied `busy` if the claim is not free in time.
    */
   readonly claim?: (<A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Fault, R>) | undefined
 }
@@ -521,8 +521,8 @@ export const around = (self: Backend, advice: Advice | Interceptor): Backend => 
 }
 
 /**
- * Returns the backend with other paths. `into` maps each path of a caller to a path of the backend, and `out` maps the
- * paths that the backend reports to paths of the caller.
+ * Returns the backend with mapped paths. `into` maps each caller's path to a backend path, and `out` maps the paths that
+ * the backend reports to caller's paths.
  *
  * @since 0.1.0
  */

@@ -91,7 +91,7 @@ const guarded = new Set<Request.Tag>([...Request.reading, "RemoveTree"])
 /**
  * Returns the backend with a guard that fails with AccessDenied `readOnly` for everything that its rules do not permit.
  *
- * A rename needs "delete" for the old name and "write" for the new one.
+ * A rename needs "delete" for the old name and "write" for the new name.
  *
  * @category combinators
  * @since 0.1.0

@@ -1,5 +1,5 @@
 /**
- * The interface by which a walk reads directories in parallel, for backends on which this is faster than one `list`
+ * The interface by which a walk reads directories in parallel, on backends where parallel reading is faster than one `list`
  * after another.
  *
  * Each directory is opened through its parent, and the files in the directory can be searched.
@@ -61,10 +61,7 @@ export interface Searched {
   readonly text?: string | undefined
 }
 
-/**
- * The results of all files in order, or the index of a file that exceeded the time budget of the pattern, or whose
- * search failed.
- */
+/** The results for all files in order. If a search failed or exceeded the pattern's time budget, the index of its file. */
 export type BatchSearchResult =
   | ReadonlyArray<Searched>
   | { readonly _tag: "Overrun"; readonly index: number }
@@ -92,7 +89,7 @@ export interface TreeSearcher<V extends Visit> {
 
 /** A reader of the directories of one walk, valid for its scope. */
 export interface Explorer<V extends Visit> {
-  /** Returns the number of further directories that `read` accepts now. */
+  /** Returns the number of directories that `read` accepts now, in addition to all pending directories. */
   readonly availableReads: () => number
   /** Requests directories, the most urgent first. The parents of the directories have been read. */
   readonly read: (visits: ReadonlyArray<V>) => void

@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 
-/** A directory of the machine that is the root of a backend. `path` contains no symlinks. */
+/** A directory on the machine that is the root of a backend. `path` contains no symlinks. */
 export interface HostRoot {
   readonly path: string
   readonly device: string

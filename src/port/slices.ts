@@ -11,10 +11,10 @@ import type { Slice } from "../model/Slice.ts"
 export type Unmask = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /**
- * The wrapper of the slow part of a capture or a preparation, in which an interruption is safe.
+ * The wrapper of the slow part of a capture or a preparation. An interruption of this part is safe.
  *
- * The part is interruptible if the caller of the session is interruptible. If a rollback runs because of an
- * interruption, the part is uninterruptible.
+ * The part is interruptible if the caller of the session is interruptible. If a rollback runs because of an interruption,
+ * the part is uninterruptible.
  */
 export const Unmasking: Context.Reference<Unmask> = Context.Reference<Unmask>("fs-algebra/port/Unmasking", {
   defaultValue: () => (effect) => effect
@@ -66,10 +66,10 @@ export interface Participant {
 export interface Slices {
   readonly id: string
   /**
-   * Installs the slice unless it is already installed.
+   * Returns a cell for the last item of the slice. Installs the slice if necessary. Fails with SessionError
+   * `duplicateSlice` if a different slice has the same name.
    *
-   * `changed` runs synchronously when something other than this cell changes the last item, such as a rollback or a
-   * reset. Fails with SessionError `duplicateSlice`.
+   * `changed` runs synchronously when anything other than the cell changes the last item, such as a rollback or a reset.
    */
   readonly cell: <A, E>(
     slice: Slice<A, E>,

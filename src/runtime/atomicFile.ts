@@ -13,8 +13,8 @@ import { dirname, Fs } from "./node.ts"
  * The events that a published file survives.
  *
  * - `none`: a crash of the program
- * - `file`: also a crash of the machine, after which the name may refer to the old file again
- * - `full`: a crash of the machine, after which the name refers to the new file; on Windows the same as `file`
+ * - `file`: also a machine crash, after which the name may refer to the old file again
+ * - `full`: a machine crash, after which the name refers to the new file; on Windows the same as `file`
  */
 export type Durability = "none" | "file" | "full"
 
@@ -31,8 +31,8 @@ export interface Draft {
   /** Appends text or bytes. Throws system errors. */
   readonly write: (content: string | Uint8Array) => void
   /**
-   * Closes the draft and gives it the name `target`, which must be on the same disk. Returns false if `target` exists
-   * and `replaces` is false. Throws system errors.
+   * Closes the draft and gives it the name `target`, which must be on the same disk as the draft. Returns false if `target`
+   * exists and `replaces` is false. Throws system errors.
    */
   readonly publish: (target: string, options?: PublishOptions) => boolean
   /** Closes and removes the draft, unless it was published. */

@@ -131,7 +131,7 @@ export const syncDirectoryNow = (path: string): void => {
 }
 
 /**
- * Closes a descriptor and ignores errors. The caller uses it only for descriptors whose failed close cannot lose written
+ * Closes a descriptor and ignores errors. Use this function only for descriptors whose failed close cannot lose written
  * data.
  */
 export const closeQuietly = (descriptor: number): void => {

@@ -69,7 +69,7 @@ const readKey = (path: string): Buffer | undefined => {
   }
 }
 
-/** Publishes a complete key atomically, so that two processes that start at once end up with the same key. */
+/** Publishes a complete key atomically, so that two processes that start at the same time get the same key. */
 const makeKey = (path: string): Buffer | undefined => {
   try {
     const draft = `${path}.${randomBytes(9).toString("hex")}`

@@ -10,7 +10,7 @@ export interface Listing {
   /** The kind of each name: 0 file, 1 directory, 2 symlink, 3 other. */
   readonly kinds: Uint8Array<ArrayBuffer>
   /**
-   * True if a name contains U+FFFD, which may stand for invalid bytes. The caller must then list the directory as bytes.
+   * True if a name contains U+FFFD, which may stand for invalid bytes. If so, the caller must list the directory as bytes.
    */
   readonly mayBeLossy: boolean
   /**

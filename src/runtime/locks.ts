@@ -1,8 +1,8 @@
 /**
  * Path locks: writes to one path run one after another, in order of arrival, while other paths proceed.
  *
- * A request locks its paths exclusively and every directory above them shared. So removing or moving a directory waits
- * for the writers below it, and locking the root excludes everything. A request takes all its locks at once, so two
+ * A request locks its paths exclusively and every directory above them shared. So removing or moving a directory waits for
+ * the writers below it, and locking the root excludes everything. A request takes all its locks in one step, so two
  * requests cannot deadlock.
  */
 import * as Context from "effect/Context"

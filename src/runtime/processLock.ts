@@ -1,11 +1,11 @@
 /**
  * Mutual exclusion between processes by entries in a directory.
  *
- * An entry is an empty file whose name gives its process and its role. A process creates its own entry before it looks
- * for other entries. So of two processes that start at once, the later process sees the entry of the earlier process.
+ * An entry is an empty file whose name gives its process and its role. A process creates its own entry before it looks for
+ * other entries. So if two processes start at the same time, at least one of the two sees the other's entry.
  *
- * Names are never reused, so the entry of a dead process can be removed safely. For a process that cannot be looked up,
- * the age of its entry decides, because a living process refreshes its entries.
+ * Names are never reused, so the entry of a dead process can be removed safely. For a process that cannot be looked up, the
+ * age of its entry decides, because a living process refreshes its entries.
  */
 import * as Effect from "effect/Effect"
 import { codeOf } from "../model/realms.ts"
@@ -20,8 +20,8 @@ import * as Identity from "./processIdentity.ts"
  */
 export interface Settings {
   /**
-   * The age in milliseconds, since the last refresh, at which an entry is a leftover, if the state of its process is
-   * unknown.
+   * The number of milliseconds after its last refresh when an entry becomes a leftover. Applies only if the state of its
+   * process is unknown.
    */
   readonly leaseMillis: number
   readonly refreshMillis: number

@@ -1,8 +1,8 @@
 /**
  * Finds the program of the search processes.
  *
- * The build of the package replaces this module by a module with the text of the program, so that bundles of
- * applications contain it.
+ * The package build replaces this module by a module with the program's text, so that application bundles contain the
+ * program.
  */
 import { Fs } from "./node.ts"
 

@@ -16,8 +16,8 @@ import type { scan } from "./scan.ts"
 export type Batch = Paths | Contents | WorkingDirectory
 
 /**
- * Files of the working directory, by name. The list may grow during the search, and the process may then change its
- * working directory.
+ * Files of the working directory, by name. The caller may append names during the search. After all files in the list are
+ * searched, the process may enter another directory and append its files.
  */
 export interface WorkingDirectory {
   readonly files: ReadonlyArray<string>

@@ -154,7 +154,7 @@ export const bodyOf = ({ file }: Entry): Effect.Effect<string | undefined, Fault
 
 export interface Listing {
   readonly entries: ReadonlyArray<Entry>
-  /** The files with the name of a record but invalid content, which have been renamed. */
+  /** The files that have the name of a record but invalid content. They have been renamed. */
   readonly broken: ReadonlyArray<string>
 }
 

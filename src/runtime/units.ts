@@ -9,7 +9,7 @@ export type Steps<A> = Generator<number, A, void>
 /** The maximum number of units of work between two pauses. */
 export const maxUnitsPerStep = 2 ** 14
 
-/** The number of units of work between two yields to other fibers, which take a few milliseconds. */
+/** The number of units of work between two yields to other fibers. They take a few milliseconds. */
 export const unitsPerSlice = 2 ** 18
 
 /** The work for one line, match or list element, in units. */

@@ -173,8 +173,8 @@ const searchJob = (
 /**
  * A pool of workers.
  *
- * `list` and `search` call `done` once, after they have returned. They return a function that withdraws the job; `done`
- * is then not called. `onReleased` is always called once, when no thread uses the paths of the job any more.
+ * `list` and `search` call `done` once, after they have returned. They return a function that withdraws the job. After a
+ * withdrawal, `done` is not called. `onReleased` is always called once, when no thread uses the paths of the job any more.
  */
 export interface WorkerPool {
   readonly size: number
@@ -491,7 +491,7 @@ const defaultSize = (): number => Math.min(4, builtin<typeof Os>("node:os").avai
 
 const idleLifetimeMillis = 5000
 
-/** The worker pool of the program. It ends `idleLifetimeMillis` after its last user has released it. */
+/** The worker pool of the program. The pool ends `idleLifetimeMillis` after its last user has released it. */
 export const shared: Effect.Effect<WorkerPool, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {

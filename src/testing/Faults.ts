@@ -73,8 +73,8 @@ const raiseFault = (fault: Planned["fault"], hangSignal: Deferred.Deferred<void>
       : Effect.fail(fault)
 
 /**
- * Returns the filesystem with the planned faults. If several plans match a call, the first one applies. Accelerations
- * are off, so that every step can fail.
+ * Returns the filesystem with the planned faults. If several plans match a call, the first plan applies. Accelerations are
+ * off, so that every step can fail.
  *
  * @example
  * ```ts
@@ -123,7 +123,11 @@ export const faulty =
     return { ...derive({ ...port, open }), happened, hung: Deferred.await(hangSignal) }
   }
 
-const crossDeviceFault: Fault = { _tag: "IoError", code: "EXDEV", detail: "the names are on two disks" }
+const crossDeviceFault: Fault = {
+  _tag: "IoError",
+  code: "EXDEV",
+  detail: "cross-device link: the two paths are on different disks"
+}
 
 /** Returns the size of the next chunk: one byte up to an offset of 512 bytes, and then 997 bytes, to keep tests fast. */
 const nextChunkBytes = (offset: number): number => (offset < 512 ? 1 : 997)

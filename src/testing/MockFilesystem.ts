@@ -77,7 +77,7 @@ const failUnanswered = (operation: string, path: string): unknown => {
   const error = new Unavailable({
     operation,
     path,
-    detail: "the mock has no fixed answer for this call; add an answer to the option answers"
+    detail: "the mock has no fixed answer for this call; add an answer to the option `answers`"
   })
   return operation === "sink" ? Sink.fail(error) : streamOperations.has(operation) ? Stream.fail(error) : Effect.fail(error)
 }

@@ -1,15 +1,16 @@
 /**
- * Copies directories and files of the machine into any filesystem. A mount is plain data. The sources must be in allowed roots.
- * A call copies all mounts or none.
+ * Copies directories and files from the machine into any filesystem. A mount is plain data. The sources must be in allowed
+ * roots. A call copies all mounts or none.
  *
  * - Files are copied with their permission bits, if the machine and the filesystem have permission bits.
  * - Directories are created only where files need them.
- * - Existing directories are merged, and existing files are overwritten. If two mounts have the same target, the later mount
- *   wins.
+ * - Existing directories are merged, and existing files are overwritten. If two mounts have the same target, the later
+ *   mount wins.
  *
- * A file whose target is a directory fails with NotAFile. A file whose target is below a file fails with NotADirectory. Files
- * of an earlier mount count as existing files. If case or links give two files of one mount the same target, the call fails
- * with AlreadyExists. Names and paths have the limits of a write. `maxBytes` limits the total size of the files of a mount.
+ * A file whose target is a directory fails with NotAFile. A file whose target is below a file fails with NotADirectory.
+ * Files of an earlier mount count as existing files. If case or links give two files of one mount the same target, the call
+ * fails with AlreadyExists. Names and paths have the same limits as in a write. `maxBytes` limits the total size of a
+ * mount's files.
  *
  * @since 0.1.0
  */
@@ -35,12 +36,12 @@ export const plan = (mounts: ReadonlyArray<HostMount>, options: Options): Effect
 /**
  * Copies all mounts into the filesystem, and returns the copied entries of each mount.
  *
- * After a failure or an interruption, the filesystem is unchanged. If the process is killed, the next process that opens the
- * filesystem completes or discards the copy.
+ * After a failure or an interruption, the filesystem is unchanged. If the process is killed, the next process that opens
+ * the filesystem completes or discards the copy.
  *
  * Each file is copied as it was at one moment. The call fails if a file is unreadable, or is written, removed or replaced
- * during the copy. FIFOs, sockets and devices are never opened. Each file is read twice, in constant memory. Requires write
- * permission.
+ * during the copy. FIFOs, sockets and devices are never opened. Each file is read twice, with constant memory use. Requires
+ * write permission.
  *
  * @example
  * ```ts

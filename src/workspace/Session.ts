@@ -83,8 +83,8 @@ export interface Operations extends Slices {
   readonly children: Effect.Effect<ReadonlyArray<Operations>>
 
   /**
-   * Installs a slice. Does nothing if the slice is installed already. Fails with SessionError `duplicateSlice` for a
-   * different slice of the same name.
+   * Installs a slice. Does nothing if the slice is already installed. Fails with SessionError `duplicateSlice` if a
+   * different slice has the same name.
    */
   readonly install: (slice: AnySlice) => Effect.Effect<void, SessionError>
   /** Returns the items, with the oldest first. Returns an empty array if the slice is not installed. */
@@ -97,7 +97,7 @@ export interface Operations extends Slices {
    * changes nothing.
    */
   readonly dispatch: <A, E>(slice: Slice<A, E>, event: E) => Effect.Effect<void, SessionError>
-  /** Applies the event in one step to every installed slice that handles the event. Then emits the event on `events`. */
+  /** Applies the event in one step to every installed slice that handles the event, and then emits the event on `events`. */
   readonly publish: (event: unknown) => Effect.Effect<void>
   /** The changes of the slices in order, from the time when the stream starts. No change is dropped. */
   readonly changes: Stream.Stream<SliceChanged>
@@ -131,7 +131,7 @@ export interface Operations extends Slices {
 
   /** Resets all slices to their initial items, including logs. Snapshots are kept. */
   readonly reset: Effect.Effect<void>
-  /** Returns a new session with the same items, but without parent, children, snapshots and participants. */
+  /** Returns a new session with the items of this session, but without parent, children, snapshots and participants. */
   readonly clone: (options?: Pick<Options, "id" | "tags">) => Effect.Effect<Operations, SessionError>
   /** Returns a new child of this session, with only the slices of `options`. A dump of the parent contains the child. */
   readonly child: (options?: Options) => Effect.Effect<Operations, SessionError>
@@ -220,16 +220,16 @@ export interface DumpOptions<E = never> {
 }
 
 /**
- * Writes a session and all sessions below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`. Both files contain the state
- * at one moment.
+ * Writes a session and all sessions below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`. Both files contain the
+ * state at one moment.
  *
- * `id` is the tag `session_id`, or else a new UUID. The target directory is created if necessary. A target that is a file, or
- * whose name ends in `.jsonl`, means its parent directory. Returns the path of the `.jsonl` file. If no slice of any session
- * has items, writes nothing and returns `undefined`.
+ * `id` is the tag `session_id`, or else a new UUID. The target directory is created if necessary. A target that is a file,
+ * or whose name ends in `.jsonl`, means its parent directory. Returns the path of the `.jsonl` file. If no slice of any
+ * session has items, writes nothing and returns `undefined`.
  *
- * Both files are replaced as one. However this call ends, even by a kill of the process, `loadSessionTree` finds the old pair
- * or the new pair. Only one process at a time may dump with the same id. If the filesystem contains an earlier dump, the
- * archive omits the dump.
+ * Both files are replaced together. However this call ends, even by a kill of the process, `loadSessionTree` finds the old
+ * pair or the new pair. Only one process at a time may dump with the same id. If the filesystem contains an earlier dump,
+ * the archive omits the dump.
  *
  * An existing archive is replaced only if the `.jsonl` file names it. An existing `.jsonl` file is replaced only if it is a
  * dump. Other files with these names stay, and the call then fails with SessionError `invalid` before it writes.

@@ -296,7 +296,9 @@ export interface Options extends Omit<CommonOptions, "policy"> {
   readonly mounts?: ReadonlyArray<HostMount> | undefined
   /** The absolute paths of the directories that may contain sources of mounts. @default none, so that every mount is refused */
   readonly allowedRoots?: ReadonlyArray<string> | undefined
-  /** The time at which the directory is created and filled: `eager` at once, `lazy` at the first call. @default "eager" */
+  /**
+   * The time at which the directory is created and filled: `eager` immediately, `lazy` at the first call. @default "eager"
+   */
   readonly start?: "eager" | "lazy" | undefined
   /**
    * The parent directory of the directories. If a session has several filesystems, only the option of the first filesystem is

@@ -1,7 +1,7 @@
 /**
- * Temporary directories that only their owner can enter, in a parent directory that other users share. The name of a directory
- * contains the identity of the process and a code of this installation, so that only leftovers of dead processes of this
- * installation are removed.
+ * Temporary directories that only their owner can enter, in a parent directory that other users share. A directory's name
+ * contains the identity of its process and this installation's code. So a leftover is removed only if its process is dead
+ * and belonged to this installation.
  */
 import { Fs, Path, randomBytes } from "../runtime/node.ts"
 import * as Effect from "effect/Effect"

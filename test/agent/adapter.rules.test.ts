@@ -147,7 +147,7 @@ describe("policies", () => {
 })
 
 describe("a checkpoint", () => {
-  it.effect("is taken before a changing tool, even when the tool is called snapshot", () =>
+  it.effect("is taken before a changing tool, even if the name of the tool is snapshot", () =>
     Effect.gen(function* () {
       const failing = Tool.make({
         name: "snapshot",

@@ -75,7 +75,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("of an unknown tool is answered with the tools of similar names, or else with all tools", () =>
+  it.effect("to an unknown tool is answered with the tools of similar names, or else with all tools", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const { events, logged, run } = yield* start([section("files", { filesystem, tools: seven })])
@@ -282,7 +282,7 @@ describe("the session", () => {
     })
   )
 
-  it.effect("of a section, if it has one, must be the session of the run", () =>
+  it.effect("that a section declares must be the session of the run", () =>
     Effect.gen(function* () {
       const [ours, theirs] = [yield* makeSession, yield* makeSession]
       const { filesystem } = yield* withFiles()

@@ -51,7 +51,7 @@ const each: { readonly [T in Tag]: Extract<ToolFailure, { readonly _tag: T }> } 
   AlreadyExists: new E.AlreadyExists(at),
   AccessDenied: new E.AccessDenied({ ...at, why: "policy" }),
   InvalidPath: new E.InvalidPath({ ...at, detail: "it climbs above the root" }),
-  PathTooLong: new E.PathTooLong({ ...at, detail: "it has 17 segments where 16 are allowed" }),
+  PathTooLong: new E.PathTooLong({ ...at, detail: "it has 17 segments, but at most 16 are allowed" }),
   NotADirectory: new E.NotADirectory(at),
   NotAFile: new E.NotAFile(at),
   DirectoryNotEmpty: new E.DirectoryNotEmpty(at),

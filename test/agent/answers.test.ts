@@ -39,7 +39,7 @@ describe("read_file counts lines from 1 and from the end", () => {
     )
   }
 
-  it.effect("for a file that exceeds the limit of a read", () =>
+  it.effect("for a file that exceeds the read limit", () =>
     Effect.gen(function* () {
       const count = 400_000
       const fs = yield* Filesystem
@@ -116,7 +116,7 @@ describe("a directory with a file that cannot be removed", () => {
     Tools.seven.find(({ name }) => name === "rm")!,
     Tools.four.find(({ name }) => name === "delete_file")!
   ]) {
-    it.live(`is removed as a whole or not at all by ${remove.name}`, () =>
+    it.live(`stays whole if ${remove.name} fails`, () =>
       Effect.gen(function* () {
         const sound = yield* host({ "d/a": "a", "d/b": "b", "d/c": "c" })
         const failing = faulty([

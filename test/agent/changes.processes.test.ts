@@ -55,8 +55,8 @@ const recovered = (root: string) =>
     })
   )
 
-describe("changes of several files by several processes", () => {
-  it.live("are completed or undone by the next process after their process is killed", () =>
+describe("a change of several files", () => {
+  it.live("is completed or undone by the next process if its process is killed", () =>
     Effect.gen(function* () {
       const calls = yield* Effect.scoped(
         Effect.flatMap(directory, (root) => {
@@ -95,36 +95,38 @@ describe("changes of several files by several processes", () => {
     })
   )
 
-  it.live("wait for a process that has claimed one of the files, and fail with Conflict if that process changed the file", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const root = yield* directory
-        plant(root)
-        // Two backends stand for two processes: they share nothing but the directory.
-        const [one, other] = [yield* PosixHost.make({ root }), yield* PosixHost.make({ root })]
-        const looked = yield* Deferred.make<void>()
-        const watched = around(one, (operation, next) =>
-          operation._tag === "Stat" && operation.path === "gone"
-            ? Effect.andThen(Deferred.succeed(looked, undefined), next)
-            : next
-        )
-        const changes: ReadonlyArray<FileChange> = [
-          { path: p("a.txt"), before: versionOf("a\n"), after: bytesOf("A\n") },
-          { path: p("gone"), before: versionOf("gone"), after: null }
-        ]
-        const theirs = Effect.gen(function* () {
-          const ours = yield* Effect.forkChild(applyChanges(make(watched), changes))
-          yield* Deferred.await(looked)
-          // A caller that does not wait would finish in this time.
-          for (let i = 0; i < 1000; i++) yield* Effect.yieldNow
-          yield* other.write<never, never>(p("a.txt"), bytesOf("theirs"), "replace")
-          return ours
+  it.live(
+    "waits for a process that has claimed one of the files, and fails with Conflict if that process changed the file",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const root = yield* directory
+          plant(root)
+          // Two backends stand for two processes: they share nothing but the directory.
+          const [one, other] = [yield* PosixHost.make({ root }), yield* PosixHost.make({ root })]
+          const looked = yield* Deferred.make<void>()
+          const watched = around(one, (operation, next) =>
+            operation._tag === "Stat" && operation.path === "gone"
+              ? Effect.andThen(Deferred.succeed(looked, undefined), next)
+              : next
+          )
+          const changes: ReadonlyArray<FileChange> = [
+            { path: p("a.txt"), before: versionOf("a\n"), after: bytesOf("A\n") },
+            { path: p("gone"), before: versionOf("gone"), after: null }
+          ]
+          const theirs = Effect.gen(function* () {
+            const ours = yield* Effect.forkChild(applyChanges(make(watched), changes))
+            yield* Deferred.await(looked)
+            // A caller that does not wait would finish in this time.
+            for (let i = 0; i < 1000; i++) yield* Effect.yieldNow
+            yield* other.write<never, never>(p("a.txt"), bytesOf("theirs"), "replace")
+            return ours
+          })
+          const ours = yield* other.locks!.claim!(p("a.txt"), theirs)
+          const failed = yield* Effect.flip(Fiber.join(ours))
+          assert.deepInclude({ ...failed }, { _tag: "Conflict", path: "a.txt", actual: versionOf("theirs") })
+          assert.deepStrictEqual(look(root), { ...before, "a.txt": "theirs" })
         })
-        const ours = yield* other.locks!.claim!(p("a.txt"), theirs)
-        const failed = yield* Effect.flip(Fiber.join(ours))
-        assert.deepInclude({ ...failed }, { _tag: "Conflict", path: "a.txt", actual: versionOf("theirs") })
-        assert.deepStrictEqual(look(root), { ...before, "a.txt": "theirs" })
-      })
-    )
+      )
   )
 })

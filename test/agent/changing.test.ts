@@ -369,7 +369,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("edits text beyond line 2,000, in files above the limit of a write", () =>
+  it.live("edits text beyond line 2,000, in files above the write limit", () =>
     Effect.gen(function* () {
       const lines = Array.from({ length: 20_000 }, (_, i) => `line ${i}`)
       const fs = yield* memory({ x: lines.join("\n"), y: lines.join("\n") })
@@ -435,7 +435,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("loses no edit if many calls edit the same files at once without versions", () =>
+  it.live("loses no edit if many calls edit the same files at the same time without versions", () =>
     Effect.gen(function* () {
       const names = Array.from({ length: 4 }, (_, i) => `<${i}>`)
       const fs = yield* host({ a: names.join("\n"), b: names.join("\n") })

@@ -162,7 +162,7 @@ describe("a call through dispatch", () => {
     })
   )
 
-  it.effect("names no directory of the machine in its messages", () =>
+  it.effect("names no directory on the machine in its messages", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory({}))
       for (const path of ["../../etc/passwd", "a\u0000b", "", "   "]) {

@@ -103,13 +103,13 @@ const transferring: ReadonlyArray<Row> = [
       fails(
         "move",
         { from: "a.txt", to: "bin.dat" },
-        '"bin.dat" exists already. Choose another destination, or set overwrite to replace the existing one.'
+        '"bin.dat" exists already. Choose another destination, or set `overwrite` to replace the existing one.'
       ),
       fails("copy", { from: "a.txt", to: "bin.dat" }, /^"bin\.dat" exists already\. .*overwrite/),
       fails(
         "copy",
         { from: "a.txt", to: "other", overwrite: true },
-        '"other" is a directory, and nothing was done. To put "a.txt" into this directory, give "other/a.txt" as to.'
+        '"other" is a directory, and nothing was done. To put "a.txt" into this directory, give "other/a.txt" as `to`.'
       ),
       fails("copy", { from: "a.txt", to: "d", overwrite: true }, /^"d" is a directory, .*"d\/a\.txt"/),
       fails("move", { from: "d", to: "a.txt", overwrite: true }, /^"a\.txt" is not a directory/),

@@ -46,7 +46,9 @@ export const snapshots: ReadonlyArray<Row> = [
     tree: files,
     snapshots: true,
     calls: [
-      ok("snapshots", {}, "There is no snapshot yet. Call snapshot to take one of the current files.", { snapshots: [] }),
+      ok("snapshots", {}, "There is no snapshot yet. Take a snapshot of the current files with the tool snapshot.", {
+        snapshots: []
+      }),
       ok("snapshot", { tag: " works " }, "Took snapshot <snapshot 1>: 8 files; 8 files changed", {
         snapshot_id: "<snapshot 1>",
         created_at: "<time>",
@@ -134,19 +136,31 @@ export const snapshots: ReadonlyArray<Row> = [
     few: true,
     snapshots: true,
     calls: [
-      fails("restore", { snapshot_id: "latest" }, "There is no snapshot yet. Call snapshot to take one of the current files."),
-      fails("diff", { snapshot_id: "works" }, "There is no snapshot yet. Call snapshot to take one of the current files."),
+      fails(
+        "restore",
+        { snapshot_id: "latest" },
+        "There is no snapshot yet. Take a snapshot of the current files with the tool snapshot."
+      ),
+      fails(
+        "diff",
+        { snapshot_id: "works" },
+        "There is no snapshot yet. Take a snapshot of the current files with the tool snapshot."
+      ),
       ok("snapshot", { tag: "same" }, /^Took snapshot <snapshot 1>/),
       ok("snapshot", { tag: "same" }, /^Took snapshot <snapshot 2>/),
       ok("snapshot", { tag: "  " }, /^Took snapshot <snapshot 3>/, { tag: undefined }),
-      fails("restore", { snapshot_id: "nope" }, 'There is no snapshot "nope". Call snapshots to list them.'),
+      fails("restore", { snapshot_id: "nope" }, 'There is no snapshot "nope". List the snapshots with the tool snapshots.'),
       fails("restore", { snapshot_id: "" }, /^There is no snapshot ""\. |matches/),
       fails(
         "restore",
         { snapshot_id: "same" },
         '"same" matches 2 snapshots. Give more of the id: <short 1> (same), <short 2> (same).'
       ),
-      fails("diff", { snapshot_id: "latest", to: "nope" }, 'There is no snapshot "nope". Call snapshots to list them.'),
+      fails(
+        "diff",
+        { snapshot_id: "latest", to: "nope" },
+        'There is no snapshot "nope". List the snapshots with the tool snapshots.'
+      ),
       fails(
         "restore",
         { snapshot_id: "latest", paths: ["nowhere/at/all"] },

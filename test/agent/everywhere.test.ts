@@ -19,7 +19,7 @@ for (const [name, rows] of Object.entries(tables)) {
   })
 }
 
-describe("every tool without a filesystem", () => {
+describe("without a filesystem:", () => {
   const call = (tool: string, input: unknown) =>
     invokeUnknown(tools[tool]!, input, { memory: Memory.make() }) as Effect.Effect<Answer>
 

@@ -258,7 +258,7 @@ describe("read_file", () => {
     }).pipe(withTree({ a: bytes }))
   )
 
-  it.effect("reads a text above the limit of a read, page by page", () =>
+  it.effect("reads a text above the read limit, page by page", () =>
     Effect.gen(function* () {
       const session = memory()
       const { message, value } = yield* call(readFile, { path: "a", offset: 999, limit: 2 }, session)

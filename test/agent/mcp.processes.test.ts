@@ -190,7 +190,7 @@ describe("a server over standard input", () => {
   )
 })
 
-describe("an absolute path of the machine", () => {
+describe("an absolute path on the machine", () => {
   it.live("below the root, or below the target of a linked root, is accepted but never sent", () =>
     Effect.gen(function* () {
       const [real, state] = [Fs.realpathSync(yield* directory), yield* directory]

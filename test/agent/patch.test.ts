@@ -181,7 +181,7 @@ describe("apply_patch", () => {
     })
   )
 
-  it.effect("refuses content above the limit of a write, before it changes anything", () =>
+  it.effect("refuses content above the write limit, before it changes anything", () =>
     Effect.gen(function* () {
       const big = v4a("*** Add File: a", "+x", "*** Add File: b", ...Array.from({ length: 60 }, () => `+${"y".repeat(999)}`))
       const result = yield* patched({}, big)

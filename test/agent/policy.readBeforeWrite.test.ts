@@ -52,7 +52,7 @@ for (const [name, ground] of [
     for (const [tool, params] of changing) {
       const what = `${tool} ${JSON.stringify(params).slice(0, 70)}`
 
-      it.effect(`${what} is refused until the file has been read`, () =>
+      it.effect(`refuses ${what} until the file has been read`, () =>
         Effect.gen(function* () {
           const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
           const before = yield* capture(fs.port)
@@ -67,7 +67,7 @@ for (const [name, ground] of [
         })
       )
 
-      it.effect(`${what} is refused again if another writer has changed the file after the read`, () =>
+      it.effect(`refuses ${what} again if another writer has changed the file after the read`, () =>
         Effect.gen(function* () {
           const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
           yield* call("read_file", { path: "a.txt" })

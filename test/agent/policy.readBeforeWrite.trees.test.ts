@@ -42,7 +42,7 @@ const taking: ReadonlyArray<readonly [tool: string, params: object]> = [
 for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !== "an overlay")) {
   describe(`Policy.readBeforeWrite on directories in ${name}`, () => {
     for (const [tool, params] of taking) {
-      it.effect(`${tool} ${JSON.stringify(params)} is refused until every file in the directory is read`, () =>
+      it.effect(`refuses ${tool} ${JSON.stringify(params)} until every file in the directory is read`, () =>
         Effect.gen(function* () {
           const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
           const before = yield* capture(fs.port)

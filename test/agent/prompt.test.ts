@@ -316,7 +316,7 @@ describe("the workspace of a prompt", () => {
     })
   )
 
-  it.effect("does not depend on tools, whose section Prompt.sectionOf finds at any depth", () =>
+  it.effect("does not depend on tools; Prompt.sectionOf finds the section of a tool at any depth", () =>
     Effect.gen(function* () {
       const inner = section("inner", { tools: [tool("two")] })
       const prompt = yield* Prompt.make({ ...base, sections: [section("outer", { tools: [tool("one")], children: [inner] })] })

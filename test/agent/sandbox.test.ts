@@ -423,7 +423,7 @@ describe("shell accepts a command as", () => {
     )
   }
 
-  it.effect("anything except a blank line", () =>
+  it.effect("any text except a blank line, which is refused", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       const { message, success } = yield* ask(shell, { command: " " }, layer)

@@ -116,7 +116,7 @@ describe("a machine without", () => {
   )
 
   it.live(
-    "a container engine makes a sandbox over a directory fail at once, and a container at its first use, without leftovers",
+    "a container engine makes a sandbox over a directory fail immediately, and a container at its first use, without leftovers",
     () =>
       Effect.gen(function* () {
         const cache = directory()

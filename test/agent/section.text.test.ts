@@ -271,7 +271,7 @@ describe("the text for a model", () => {
   const said = (made: Section.Section) =>
     Effect.map(Effect.flatMap(Prompt.make({ ns: "a", key: "b", sections: [made] }), Prompt.render), ({ text }) => text)
 
-  it.live("contains no path of the machine for a mount", () =>
+  it.live("contains no path on the machine for a mount", () =>
     Effect.gen(function* () {
       const root = project()
       const mounts = [{ hostPath: join(root, "src") }, { hostPath: `${root}/docs/`, mountPath: "manual" }]

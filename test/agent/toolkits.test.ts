@@ -143,7 +143,7 @@ describe("the filesystem of a toolkit's layer", () => {
     }).pipe(Effect.provide(FilesystemToolkit.layer.pipe(Layer.provide(InMemory.layer({ tree: { mine: "" } })))))
   )
 
-  it.effect("is the filesystem of the caller for a contextual layer, whose calls fail without one", () =>
+  it.effect("is the filesystem of the caller for a contextual layer; without a filesystem its calls fail", () =>
     Effect.gen(function* () {
       const ls = call(FilesystemToolkit.toolkit, "ls", {})
       for (const name of ["a", "b"]) {

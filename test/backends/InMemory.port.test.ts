@@ -142,7 +142,7 @@ describe("names in memory", () => {
 })
 
 describe("write", () => {
-  it.effect("create makes a file and never overwrites an existing entry", () =>
+  it.effect("with mode create makes a file and never overwrites an existing entry", () =>
     Effect.gen(function* () {
       const port = yield* sample
       assert.deepInclude(yield* put(port, "new", "ab", "create"), { path: at("new"), kind: "file", isFile: true, sizeBytes: 2 })
@@ -151,7 +151,7 @@ describe("write", () => {
       assert.strictEqual(yield* port.links!.read(at("toFile")), "file")
     })
   )
-  it.effect("replace and append create a missing file and refuse an entry that is not a file", () =>
+  it.effect("with mode replace or append creates a missing file and refuses an entry that is not a file", () =>
     Effect.gen(function* () {
       const port = yield* sample
       for (const mode of ["replace", "append"] as const) {
@@ -396,7 +396,7 @@ describe("open", () => {
   )
 })
 
-describe("accelerations", () => {
+describe("the accelerations:", () => {
   it.effect("read returns the same content as open, and declines files above its limit and other entries", () =>
     Effect.gen(function* () {
       const port = yield* sample

@@ -302,7 +302,7 @@ describe("a read under confinement", () => {
 describe("errors of a host", () => {
   const trapped = trappedBy()
 
-  it.effect("contain no path of the host except in their cause", () =>
+  it.effect("contain no path on the host except in their cause", () =>
     Effect.gen(function* () {
       const { links, outside, port, root } = yield* trapped
       Fs.chmodSync(join(root, "in"), 0o700)

@@ -33,7 +33,7 @@ import { performed } from "../performed.ts"
 const failure = (options: PosixHost.PosixHostOptions) => Effect.scoped(Effect.flip(PosixHost.make(options)))
 
 describe("the root", () => {
-  it.effect("that is missing gives NotFound with the path as given, and is not created", () =>
+  it.effect("fails with NotFound and the path as given if it is missing, and is not created", () =>
     Effect.gen(function* () {
       const root = join(yield* directory, "missing")
       const error = yield* failure({ root })
@@ -43,7 +43,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is a file or below a file gives NotADirectory, also with createRoot", () =>
+  it.effect("fails with NotADirectory if it is a file or below a file, also with createRoot", () =>
     Effect.gen(function* () {
       const root = join(yield* directory, "file")
       Fs.writeFileSync(root, "kept")
@@ -63,7 +63,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is a link is its target, even after the link changes", () =>
+  it.effect("stays the target of the link through which it was opened, even after the link changes", () =>
     Effect.gen(function* () {
       const top = yield* directory
       Fs.mkdirSync(join(top, "real"))
@@ -79,7 +79,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is a dangling link gives NotFound, and a link to a file gives NotADirectory", () =>
+  it.effect("fails with NotFound if it is a dangling link, and with NotADirectory if it is a link to a file", () =>
     Effect.gen(function* () {
       const top = yield* directory
       Fs.symlinkSync("nowhere", join(top, "dangling"))
@@ -92,7 +92,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is relative, empty, not a string or contains a NUL gives InvalidPath", () =>
+  it.effect("fails with InvalidPath if it is relative, is empty, is not a string or contains a NUL", () =>
     Effect.gen(function* () {
       for (const root of ["work", "./work", "", "/tmp/a\0b", 7 as never, undefined as never]) {
         assert.strictEqual((yield* failure({ root }))._tag, "InvalidPath", String(root))
@@ -110,7 +110,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("whose name is not UTF-8 works", () =>
+  it.effect("may have a name that is not UTF-8", () =>
     Effect.gen(function* () {
       const top = yield* directory
       const real = Buffer.concat([Buffer.from(`${top}/`), Buffer.from([0x62, 0xff])])
@@ -181,7 +181,7 @@ describe("the root", () => {
     removeTree: performed(port, { _tag: "RemoveTree", path: p("f") })
   })
 
-  it.effect("that is removed while in use makes every call Unavailable", () =>
+  it.effect("fails every call with Unavailable if it is removed while in use", () =>
     Effect.gen(function* () {
       for (const [level, make] of walks) {
         const { port, root } = yield* host(undefined, make)
@@ -198,7 +198,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is renamed while in use is followed, even if another directory takes its name", () =>
+  it.effect("is found again if it is renamed while in use, even if another directory takes its name", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "a/b"), { recursive: true })
@@ -217,27 +217,29 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is renamed or replaced makes every call Unavailable under best-effort confinement until it is back", () =>
-    Effect.gen(function* () {
-      const { port, root } = yield* host(undefined, checked)
-      yield* write(port, "f", bytes("x"), "create")
-      const calls = callsOn(port)
-      const moved = `${root}-moved`
-      Fs.renameSync(root, moved)
-      for (const [name, call] of Object.entries(calls)) {
-        assert.strictEqual((yield* faultOf(call as Effect.Effect<unknown, never>))._tag, "Unavailable", name)
-      }
-      Fs.mkdirSync(root)
-      Fs.writeFileSync(join(root, "f"), "another's")
-      for (const [name, call] of Object.entries(calls)) {
-        assert.strictEqual((yield* faultOf(call as Effect.Effect<unknown, never>))._tag, "Unavailable", name)
-      }
-      assert.deepStrictEqual(tree(root), { f: "another's" })
-      assert.deepStrictEqual(tree(moved), { f: "x" })
-      Fs.rmSync(root, { recursive: true })
-      Fs.renameSync(moved, root)
-      assert.strictEqual(yield* readAll(port, p("f")), "x")
-    })
+  it.effect(
+    "fails every call with Unavailable under best-effort confinement after it is renamed or replaced, until it is back",
+    () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host(undefined, checked)
+        yield* write(port, "f", bytes("x"), "create")
+        const calls = callsOn(port)
+        const moved = `${root}-moved`
+        Fs.renameSync(root, moved)
+        for (const [name, call] of Object.entries(calls)) {
+          assert.strictEqual((yield* faultOf(call as Effect.Effect<unknown, never>))._tag, "Unavailable", name)
+        }
+        Fs.mkdirSync(root)
+        Fs.writeFileSync(join(root, "f"), "another's")
+        for (const [name, call] of Object.entries(calls)) {
+          assert.strictEqual((yield* faultOf(call as Effect.Effect<unknown, never>))._tag, "Unavailable", name)
+        }
+        assert.deepStrictEqual(tree(root), { f: "another's" })
+        assert.deepStrictEqual(tree(moved), { f: "x" })
+        Fs.rmSync(root, { recursive: true })
+        Fs.renameSync(moved, root)
+        assert.strictEqual(yield* readAll(port, p("f")), "x")
+      })
   )
 
   it.effect("cannot be removed, renamed, replaced or written to", () =>
@@ -258,7 +260,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("makes every call Unavailable after the scope closes, and leaves no descriptor open", () =>
+  it.effect("fails every call with Unavailable after the scope closes, and leaves no descriptor open", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const before = openDescriptors()
@@ -418,7 +420,7 @@ describe("metadata of an entry", () => {
     })
   )
 
-  it.effect("contains the kind, size, times and permission bits of the system", () =>
+  it.effect("contains the kind, size, times and permission bits that the system reports", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "12345")

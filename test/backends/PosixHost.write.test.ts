@@ -437,8 +437,8 @@ describe("a write that fails keeps the old content and leaves nothing behind", (
   )
 })
 
-describe("a busy disk", () => {
-  it.live("is retried, and the write succeeds", () =>
+describe("a write to a busy disk", () => {
+  it.live("is retried, and succeeds", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "old")
@@ -450,7 +450,7 @@ describe("a busy disk", () => {
     })
   )
 
-  it.live("that accepts only a part of the bytes gets the remaining bytes in further writes", () =>
+  it.live("sends the remaining bytes in further calls if the disk accepts only a part of the bytes", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       let calls = 0
@@ -464,7 +464,7 @@ describe("a busy disk", () => {
   )
 
   it.live(
-    "that stays busy gives AccessDenied busy, or IoError without descriptors, after some retries, and changes nothing",
+    "fails after some retries and changes nothing: with AccessDenied busy, or with IoError if no descriptor is free",
     () =>
       Effect.gen(function* () {
         const { port, root } = yield* host()

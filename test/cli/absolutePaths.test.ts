@@ -1,4 +1,4 @@
-/** Absolute paths of the machine, as shells complete them and other programs print them, name entries in the root. */
+/** Absolute paths on the machine, as shells complete them and other programs print them, name entries in the root. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"

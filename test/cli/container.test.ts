@@ -71,7 +71,7 @@ describePodman("with podman", () => {
     none()
   })
 
-  it("exec has no network, and ends with 127 for a missing program", async () => {
+  it("exec has no network, and exits with code 127 for a missing program", async () => {
     const interfaces = await run(["exec", "--rootfs", busyboxRoot(), "--", "ls", "/sys/class/net"])
     assert.deepStrictEqual(interfaces, { code: 0, out: "lo\n", err: "" })
     const missing = await run(["exec", "--rootfs", busyboxRoot(), "--", "no-such-program"])
@@ -79,7 +79,7 @@ describePodman("with podman", () => {
     assert.match(missing.err, /no-such-program/)
   })
 
-  it("exec prints while its command runs, and ends with 128 plus the number of a fatal signal", async () => {
+  it("exec prints while its command runs, and exits with code 128 plus the number of a fatal signal", async () => {
     const script = "echo early; while [ ! -e printed ]; do sleep 0.1; done; rm printed; kill -TERM $$"
     const ran = await run(["exec", "--rootfs", busyboxRoot(), "--timeout", "100", "--", "sh", "-c", script], (child) => {
       child.stdout!.on("data", () => Fs.writeFileSync(join(root, "printed"), ""))
@@ -95,7 +95,7 @@ describePodman("with podman", () => {
     none()
   })
 
-  it("exec ends with 130 after Ctrl-C in a terminal, and stops its command and the container", async () => {
+  it("exec exits with code 130 after Ctrl-C in a terminal, and stops its command and the container", async () => {
     const script = "trap '' TERM INT; echo > started.txt; sleep 60; echo > late.txt"
     const child = spawn(process.execPath, [bin, "exec", "--rootfs", busyboxRoot(), "--", "sh", "-c", script], {
       cwd: root,

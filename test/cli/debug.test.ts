@@ -121,7 +121,7 @@ describe("fs-algebra debug", () => {
     ],
     [["runs", "--store", "x"], 2, /--store does not apply to a dump/, /Leave out --store/],
     [[" "], 2, /the name of the dump is blank/, /Name a \.jsonl/],
-    [["--journal", "none.journal"], 3, /"none\.journal" does not exist/, /Name a file of the machine/],
+    [["--journal", "none.journal"], 3, /"none\.journal" does not exist/, /Name a file on the machine/],
     [["--port", "70000"], 2, /70000 is not a port number/, /debug --help/],
     [["--host", "0.0.0.0"], 2, /0\.0\.0\.0/, /debug --help/]
   ]

@@ -129,7 +129,7 @@ describe("exec", () => {
       })
     )
   )
-  it.effect("prints both output streams of the command, and ends with its exit code", () =>
+  it.effect("prints both output streams of the command, and exits with the command's exit code", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
         result: { exitCode: 3, stdout: "out without an end", stderr: "err\n" }
@@ -231,7 +231,7 @@ describe("exec", () => {
       assert.isUndefined(asked[0]?.options?.stdin)
     })
   )
-  it.effect("prints one JSON document with --json, and ends with the exit code of the command", () =>
+  it.effect("prints one JSON document with --json, and exits with the exit code of the command", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--json", "--image", "i", "--", "x"], { result: { exitCode: 1, stdout: "o" } })
       assert.deepStrictEqual(JSON.parse(ran.out), {

@@ -156,7 +156,7 @@ describe("wrong usage", () => {
       )
     })
   )
-  it.effect("by a flag without a similar flag is reported without a suggestion", () =>
+  it.effect("is reported without a suggestion if no flag has a similar name", () =>
     Effect.gen(function* () {
       assert.notInclude((yield* usage("mcp", "--frobnicate")).err, "Did you mean")
     })
@@ -187,7 +187,7 @@ describe("a command", () => {
         assert.deepStrictEqual([ran.code, ran.err], [0, ""])
       })
   )
-  it.effect("prints the path that the user typed for a root that cannot be opened", () =>
+  it.effect("names a root that cannot be opened by the path that the user typed", () =>
     Effect.gen(function* () {
       const err: Array<string> = []
       const screen = {
@@ -218,7 +218,7 @@ describe("a command", () => {
       ])
     })
   )
-  it.effect("ends with exit code 70 for a defect", () =>
+  it.effect("exits with code 70 for a defect", () =>
     Effect.gen(function* () {
       const { fs } = yield* shell({})
       const ran = yield* shellOver({ ...fs, list: () => Effect.die(new Error("boom")) }).run(["ls"])

@@ -82,7 +82,7 @@ describe("--max 0", () => {
   )
 })
 
-describe("a flag without effect", () => {
+describe("a flag without effect:", () => {
   it.effect("--host without --http is refused", () =>
     Effect.gen(function* () {
       const { code, err, out } = yield* ran(["mcp", "--host", "::1"])

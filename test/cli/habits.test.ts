@@ -223,7 +223,7 @@ describe("grep with several paths", () => {
       assert.strictEqual(yield* out("grep", "needle", "a.txt", "."), yield* out("grep", "needle"))
     })
   )
-  it.effect("continues after a missing path, and ends with the exit code for the missing path", () =>
+  it.effect("continues after a missing path, and exits with the code for the missing path", () =>
     Effect.gen(function* () {
       const { code, err, out } = yield* ran(["grep", "needle", "a.txt", "drr", "dir/c.txt"])
       assert.strictEqual(out, "a.txt:1:one needle\ndir/c.txt:1:a needle\n")
@@ -231,7 +231,7 @@ describe("grep with several paths", () => {
       assert.match(err, /^error: grep "drr": there is no such file or directory\nhint: {2}Did you mean dir\?\n/)
     })
   )
-  it.effect("ends with 1 only if no path has a match", () =>
+  it.effect("exits with code 1 only if no path has a match", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* ran(["grep", "needle", "b.txt", "a.txt"])).code, 0)
       assert.strictEqual((yield* ran(["grep", "needle", "b.txt", "empty"])).code, 1)

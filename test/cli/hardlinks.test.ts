@@ -52,7 +52,7 @@ const asked = (args: ReadonlyArray<string>) => {
 
 const isHardlinkless = process.platform === "win32"
 
-describe.skipIf(isHardlinkless)("--hardlinks", () => {
+describe.skipIf(isHardlinkless)("--hardlinks:", () => {
   for (const args of [
     ["cat", "public.txt"],
     ["grep", "SECRET"],

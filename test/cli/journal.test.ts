@@ -428,7 +428,7 @@ describe("journal verify", () => {
     })
   )
 
-  it.live("names the first corrupt entry, ends with 1, and suggests how to keep the earlier entries", () =>
+  it.live("names the first corrupt entry, exits with code 1, and suggests how to keep the earlier entries", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -447,7 +447,7 @@ describe("journal verify", () => {
     })
   )
 
-  it.live("reports missing and damaged contents, and ends with 1", () =>
+  it.live("reports missing and damaged contents, and exits with code 1", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)

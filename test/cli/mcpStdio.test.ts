@@ -186,7 +186,7 @@ describe("a server with a misbehaving client", () => {
     assert.isFalse(wire.out.some((line) => line.includes('"long"')))
   })
 
-  it("ends with 0 if the client hangs up during a search, and leaves no temporary files", async () => {
+  it("exits with code 0 if the client hangs up during a search, and leaves no temporary files", async () => {
     void wire.call("again", "grep", slow)
     await wire.ask("after", "ping")
     wire.child.stdin.end()

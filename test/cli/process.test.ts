@@ -157,7 +157,7 @@ describe("the program", () => {
       assert.strictEqual(ran.err, "")
     }).pipe(Effect.scoped)
   )
-  it.live("ends with the exit code of its failure, and prints the failure to standard error", () =>
+  it.live("exits with the code of its failure, and prints the failure to standard error", () =>
     Effect.gen(function* () {
       const root = yield* directory(project)
       const cases = [
@@ -198,7 +198,7 @@ describe("the program", () => {
       assert.deepStrictEqual(yield* fingerprint(root), before)
     }).pipe(Effect.scoped)
   )
-  it.live("ends with 130 after an interruption during a write, and keeps only the old file", () =>
+  it.live("exits with code 130 after an interruption during a write, and keeps only the old file", () =>
     Effect.gen(function* () {
       const root = yield* directory({ "f.txt": "old" })
       const ended = yield* Effect.promise(async () => {

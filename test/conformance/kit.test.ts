@@ -155,7 +155,7 @@ describe("trees of files", () => {
 })
 
 describe("agreement with the model", () => {
-  it.live("rejects a wrong filesystem with a small program", () =>
+  it.live("reports a counterexample of at most three commands for a wrong filesystem", () =>
     Effect.gen(function* () {
       const wrong = decorated((self) => ({
         ...self,
@@ -170,7 +170,7 @@ describe("agreement with the model", () => {
     })
   )
 
-  it.live("detects a change of the tree that no answer of a call shows", () =>
+  it.live("detects a change to the tree even if no call's answer shows the change", () =>
     Effect.gen(function* () {
       const wrong = decorated((self) => ({
         ...self,
@@ -258,7 +258,7 @@ describe("planned faults", () => {
     })
   )
 
-  it.live("can hang until the interruption, or die", () =>
+  it.live("can make an operation hang until it is interrupted, or die", () =>
     Effect.gen(function* () {
       const fs = yield* withPlan(
         { operation: "Write", path: "a", fault: "hang" },

@@ -97,38 +97,6 @@ describe("the live events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("report a problem in the metadata for as long as the files cannot be watched", () =>
-    Effect.gen(function* () {
-      const inner = yield* filesystem({ a: "a" })
-      const problems = (fs: typeof inner) =>
-        Effect.gen(function* () {
-          const { get, port } = yield* served({ source: { filesystem: fs } })
-          const told = Effect.map(get("/api/meta"), ({ body }): ReadonlyArray<string> => body.problems)
-          return { port, told }
-        })
-      const deaf = yield* problems(make({ ...inner.port, watch: undefined }))
-      assert.match(
-        (yield* deaf.told).join(),
-        /^Changes of files are not shown as they happen, so reload the page to see them: .* cannot be watched\.$/
-      )
-      let fails = true
-      const detail = "no more watches"
-      const watch = () => (fails ? Stream.fail({ _tag: "IoError" as const, code: "ENOSPC", detail }) : Stream.never)
-      const { port, told } = yield* problems(make({ ...inner.port, watch } as never))
-      assert.deepStrictEqual(yield* told, [])
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const next = yield* listening(port)
-          assert.deepStrictEqual(yield* heard(next, "files"), { type: "files", paths: null })
-          assert.match((yield* told).join(), /no more watches/)
-        })
-      )
-      fails = false
-      yield* listening(port)
-      while ((yield* told).length > 0) yield* Effect.yieldNow
-    }).pipe(Effect.scoped)
-  )
-
   it.live("report the journal again after it was unreadable for a while", () =>
     Effect.gen(function* () {
       const fs = yield* filesystem({ a: "a" })
@@ -203,3 +171,37 @@ it.live("the debug view completes the transaction of a killed process before it 
     }
   }).pipe(Effect.scoped)
 )
+
+describe("/api/meta", () => {
+  it.live("lists a problem as long as the files cannot be watched", () =>
+    Effect.gen(function* () {
+      const inner = yield* filesystem({ a: "a" })
+      const problems = (fs: typeof inner) =>
+        Effect.gen(function* () {
+          const { get, port } = yield* served({ source: { filesystem: fs } })
+          const told = Effect.map(get("/api/meta"), ({ body }): ReadonlyArray<string> => body.problems)
+          return { port, told }
+        })
+      const deaf = yield* problems(make({ ...inner.port, watch: undefined }))
+      assert.match(
+        (yield* deaf.told).join(),
+        /^File changes are not shown as they happen, so reload the page to see them: .* cannot be watched\.$/
+      )
+      let fails = true
+      const detail = "no more watches"
+      const watch = () => (fails ? Stream.fail({ _tag: "IoError" as const, code: "ENOSPC", detail }) : Stream.never)
+      const { port, told } = yield* problems(make({ ...inner.port, watch } as never))
+      assert.deepStrictEqual(yield* told, [])
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const next = yield* listening(port)
+          assert.deepStrictEqual(yield* heard(next, "files"), { type: "files", paths: null })
+          assert.match((yield* told).join(), /no more watches/)
+        })
+      )
+      fails = false
+      yield* listening(port)
+      while ((yield* told).length > 0) yield* Effect.yieldNow
+    }).pipe(Effect.scoped)
+  )
+})

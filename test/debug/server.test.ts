@@ -446,8 +446,10 @@ describe("a served journal", () => {
       assert.notProperty(failed, "tool")
     }).pipe(Effect.scoped)
   )
+})
 
-  it.live("is answered with 404 if there is no journal", () =>
+describe("the journal routes", () => {
+  it.live("answer with 404 if no journal is served", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       isFailure(yield* get("/api/journal"), 404, "NotFound")

@@ -229,7 +229,7 @@ describe("a search by workers gives the same answers as a search by the port's p
     }).pipe(Effect.scoped)
   )
 
-  it.live.skipIf(process.platform !== "linux")("for several searches at once with few descriptors", () =>
+  it.live.skipIf(process.platform !== "linux")("for several searches at the same time with few descriptors", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       for (let i = 0; i < 700; i++) {

@@ -153,7 +153,7 @@ const ordered = (flags: ReadonlyArray<string>): ReadonlyArray<string> =>
 // The soak compares with every ripgrep.
 const asked = process.env["FS_ALGEBRA_SOAK"] === undefined ? ripgreps.slice(-1) : ripgreps
 
-describe.each(asked)("a search of node_modules, compared with $name", (rg) => {
+describe.each(asked)("a search of node_modules, compared with $name:", (rg) => {
   it.live("a walk returns the same files", () =>
     Effect.gen(function* () {
       const walked = yield* Stream.runCollect((yield* fs).walk(".", { exclude: changing }))

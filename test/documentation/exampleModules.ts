@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "./markdown.ts"
-import { parse, ts } from "./typescript.ts"
+import { parse, publicModules, ts } from "./typescript.ts"
 
 export interface Example {
   /** The file relative to the repository, and the line of the fence. */
@@ -52,19 +52,17 @@ const namesOf = (file: string): ReadonlyArray<string> =>
 /** The packages whose names an example may use without an import; the first package with a name wins. */
 const packages: ReadonlyArray<readonly [from: string, names: ReadonlyArray<string>]> = [
   ["effect", ["Context", "DateTime", "Effect", "Fiber", "FileSystem", "Layer", "Option", "Schema", "Stream"]],
-  ["effect/process", ["ChildProcess"]],
   ["fs-algebra", namesOf("src/index.ts")],
   ["fs-algebra/testing", namesOf("src/testing/index.ts")],
   ["fs-algebra/debug", namesOf("src/debug/index.ts")],
-  // The example of an adapter uses the adapter under the name of its file.
-  ...readdirSync(join(root, "src/adapters"))
-    .filter((file) => /^[A-Z]\w*\.ts$/.test(file))
-    .map((file): readonly [from: string, names: ReadonlyArray<string>] => {
-      const name = file.slice(0, -3)
-      return [`fs-algebra/adapters/${name}`, [`* as ${name}`]]
-    }),
   ["@effect/platform-node", ["NodeFileSystem", "NodeServices"]]
 ]
+
+/** The names of the adapters, which an example may use without an import. */
+const adapters: ReadonlyArray<string> = publicModules.flatMap((file) => /^src\/adapters\/(\w+)\.ts$/.exec(file)?.[1] ?? [])
+
+/** The lines at the beginning of an example that import other people's packages. */
+const leadingImports = /^(?:import .*\n)*/
 
 /** The mark before the value of an expression. */
 const mark = /^\s*\/\/ => (.+)$/
@@ -92,13 +90,12 @@ const asserted = ({ body, name }: Example): string => {
 /** Returns the module whose export `example` is the fragment as an effect. */
 export const moduleOf = (example: Example): string => {
   const { body } = example
-  const checked = asserted(example)
+  const [foreign] = leadingImports.exec(body)!
+  const checked = asserted({ ...example, body: body.slice(foreign.length) })
   const uses = (name: string): boolean => new RegExp(`(?<![.\\w"'])${name}\\b(?!:)`).test(body)
   const taken = new Set<string>()
   const needsFilesystem = uses("fs") && !/\(fs\) =>/.test(body)
   const imports = packages.flatMap(([from, names]) => {
-    const [first = ""] = names
-    if (first.startsWith("* as ")) return uses(first.slice(5)) ? [`import ${first} from "${from}"`] : []
     const used = names.filter(
       (name) =>
         !taken.has(name) &&
@@ -108,8 +105,12 @@ export const moduleOf = (example: Example): string => {
     return used.length === 0 ? [] : [`import { ${used.join(", ")} } from "${from}"`]
   })
   return [
+    ...(foreign === "" ? [] : [foreign.trimEnd()]),
     ...imports,
-    ...(checked === body
+    ...adapters
+      .filter((name) => uses(name) && !foreign.includes(` ${name} `))
+      .map((name) => `import * as ${name} from "fs-algebra/adapters/${name}"`),
+    ...(checked === body.slice(foreign.length)
       ? []
       : [
           'import { assert } from "vitest"',

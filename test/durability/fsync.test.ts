@@ -136,7 +136,7 @@ describe.runIf(wanted)("durability, seen in the system calls", () => {
         return
       }
 
-      it("flushes each file after the last of its bytes and before it gets its name", () => {
+      it("flushes each file after its last byte and before it gets its name", () => {
         for (const [name, calls] of operations) {
           for (const call of calls.filter(isPublication)) {
             const names = namesBefore(calls, call.paths[0]!)

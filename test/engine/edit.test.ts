@@ -122,7 +122,7 @@ describe("a byte order mark", () => {
   })
 })
 
-describe("line endings", () => {
+describe("line endings:", () => {
   const cases: ReadonlyArray<readonly [claim: string, text: string, oldText: string, newText: string, expected: string]> = [
     ["an LF matches CRLF and is written as CRLF", "a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc\r\n"],
     ["an LF at the end of the old text matches a whole CRLF", "a\r\nb\r\n", "a\n", "", "b\r\n"],

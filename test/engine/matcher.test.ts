@@ -108,7 +108,7 @@ const agrees = (parts: ReadonlyArray<string>, count: number) =>
     { arbitrary: { runs: count } }
   ] as const
 
-describe("matcher", () => {
+describe("the matcher:", () => {
   const [commonInput, commonBody, commonRuns] = agrees(common, runs(6000))
   it.prop("common patterns have the same meaning as in picomatch", commonInput, commonBody, commonRuns)
   const [rareInput, rareBody, rareRuns] = agrees(rare, runs(4000))

@@ -116,7 +116,7 @@ describe("decode", () => {
     assert.deepStrictEqual(decode(content, "shift_jis"), notText("shift_jis", 150_001))
   })
 
-  it.each(["utf-9", "", "replacement", "hz-gb-2312", null as never, 8 as never])("%j is an invalid encoding", (label) => {
+  it.each(["utf-9", "", "replacement", "hz-gb-2312", null as never, 8 as never])("refuses the encoding %j", (label) => {
     const fault = decode(utf8("a"), label)
     assert.deepInclude(fault as Fault, { _tag: "InvalidArgument", argument: "encoding" })
   })

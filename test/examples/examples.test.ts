@@ -9,7 +9,7 @@ import * as Archives from "./vfs_archives.ts"
 import * as Sessions from "./vfs_sessions.ts"
 import * as Tools from "./vfs_tools.ts"
 
-const hasGit = needs("snapshots of a directory of the machine", () => has("git"), "apt-get install git")
+const hasGit = needs("snapshots of a directory on the machine", () => has("git"), "apt-get install git")
 
 type Result = ToolResult.ToolResult<unknown>
 
@@ -27,7 +27,7 @@ const tells = (text: string, ...parts: ReadonlyArray<string | RegExp>): void => 
   }
 }
 
-describe("tools and prompts over a filesystem", () => {
+describe("tools and prompts over a filesystem:", () => {
   describe("a handler", () => {
     it.live("reads a page of a file, and reports a missing file", () =>
       Effect.gen(function* () {
@@ -137,7 +137,7 @@ describe("tools and prompts over a filesystem", () => {
   )
 })
 
-describe("files and sessions", () => {
+describe("files and sessions:", () => {
   it.live("files in a session are rolled back with it: changed files are restored, new files removed", () =>
     Effect.gen(function* () {
       const rolledBack = yield* Sessions.filesAreRolledBackWithTheirSession
@@ -168,7 +168,7 @@ describe("files and sessions", () => {
   )
 
   for (const [name, store] of Object.entries(Sessions.stores)) {
-    describe(`on ${name}`, () => {
+    describe(`on ${name}:`, () => {
       it.live("a written file is read, and its bytes are counted", () =>
         Effect.gen(function* () {
           const { bytes, read } = yield* Sessions.whatIsWrittenIsRead(yield* store)
@@ -217,7 +217,7 @@ describe("files and sessions", () => {
   )
 })
 
-describe("archives and sessions", () => {
+describe("archives and sessions:", () => {
   it.live("a section makes its filesystem at first use and keeps it, together with its snapshots", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Archives.aSectionMakesItsFilesystemOnce, { before: 0, made: 1, isTheSame: true })
@@ -314,7 +314,7 @@ describe("archives and sessions", () => {
 })
 
 describe("the virtual filesystem of a session", () => {
-  it.live("a prompt has the texts of its sections in order, instructions for files, the mounts and four tools", () =>
+  it.live("adds instructions, its mounts and four tools to the prompt, which has the texts of its sections in order", () =>
     Effect.gen(function* () {
       const { known, text, tools } = yield* Tools.aPromptIsRenderedAndTheSessionKnowsTheFiles
       assert.deepStrictEqual(tools, ["list_directory", "read_file", "write_file", "delete_file"])
@@ -324,7 +324,7 @@ describe("the virtual filesystem of a session", () => {
         text,
         "Use the virtual filesystem to stage edits before applying them to the host workspace.",
         /contains only the mounted files.*`write_file`/,
-        /You cannot mount other files of the machine/,
+        /You cannot mount other files from the machine/,
         /Look before you read: `list_directory`/,
         /`read_file` before you change it.*the version that you have read.*`if_version`/,
         /Write whole files with `write_file`, and keep them short\. Write binary.*Append only to logs/,
@@ -336,7 +336,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("with a lazy start the session has no files and no directory before the first call", () =>
+  it.live("has no files and no directory before the first call if it starts lazily", () =>
     Effect.gen(function* () {
       const { before, known, listed } = yield* Tools.nothingIsKnownBeforeTheFirstCall
       assert.isTrue(Option.isNone(before.known))
@@ -346,7 +346,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("without mounts it starts empty, and the prompt says so", () =>
+  it.live("starts empty without mounts, and the prompt says so", () =>
     Effect.gen(function* () {
       const { known, listed, text } = yield* Tools.withoutMountsItStartsEmpty
       assert.deepStrictEqual<unknown>(listed, { path: ".", directories: [], files: [] })
@@ -355,7 +355,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("after each call the session knows the files and how often each was written", () =>
+  it.live("tells the session after each call which files exist and how often each was written", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Tools.eachCallIsSeenInTheSession, [
         [true, { "log.txt": 1 }],
@@ -370,7 +370,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("a file keeps its creation time, and each write updates version and size", () =>
+  it.live("keeps the creation time of a file, and each write updates the version and the size", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Tools.timesAndSizesAreKept, {
         sizes: [4, 9, 1],
@@ -383,13 +383,13 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("the state in a session is a frozen value that later calls do not change", () =>
+  it.live("has a frozen value as its state in the session, and later calls do not change this value", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Tools.whatIsKnownIsAValue, { before: ["a.txt"], held: ["a.txt"], isFrozen: true })
     })
   )
 
-  it.live("the directory can be used by programs of the machine", () =>
+  it.live("has a directory that other programs can use", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual<unknown>(yield* Tools.theDirectoryCanBeUsedDirectly, {
         ours: "by the tools",
@@ -399,7 +399,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("a snapshot is restored repeatedly into new directories, without later writes", () =>
+  it.live("can be restored from one snapshot repeatedly, into new directories and without later writes", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Tools.aSnapshotIsNeverWrittenThrough, {
         seen: ["saved", "saved"],
@@ -409,7 +409,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("after a reset the next call finds only the current mounts", () =>
+  it.live("contains only the current mounts at the next call after a reset", () =>
     Effect.gen(function* () {
       const { content, isAnother, isOldGone, known, versions } = yield* Tools.aResetBeginsAnew
       assert.isTrue(Option.isNone(known))
@@ -419,19 +419,19 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("no directory is left on disk when the scope ends", () =>
+  it.live("leaves no directory on disk when the scope ends", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Tools.nothingIsLeftWhenTheSessionEnds, { during: true, after: [] })
     })
   )
 
-  it.live("a second section of the session has the same files", () =>
+  it.live("has the same files in a second section of the session", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* Tools.aSecondSectionHasTheSameFiles, "for both")
     })
   )
 
-  it.live("its tools refuse calls in a run of another session, without effect", () =>
+  it.live("has tools that refuse calls in a run of another session, without effect", () =>
     Effect.gen(function* () {
       const { isThere, result } = yield* Tools.anotherSessionIsRefused
       fails(result, "a different session")
@@ -439,7 +439,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("paths are normalised, or refused with the reason", () =>
+  it.live("normalises paths, or refuses a path with the reason", () =>
     Effect.gen(function* () {
       const { normalised, refused } = yield* Tools.pathsAreNormalisedOrRefused
       assert.deepStrictEqual(normalised, ["a/b.txt", "absolute.txt", "spaced.txt", `${"d/".repeat(15)}f`, "x".repeat(80)])
@@ -449,7 +449,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("mounts merge in order, later mounts over earlier mounts, with the same result each time", () =>
+  it.live("merges its mounts in order, later mounts over earlier mounts, with the same result each time", () =>
     Effect.gen(function* () {
       const names = ["a.md", "b.md"]
       assert.deepStrictEqual(yield* Tools.mountsMerge, [
@@ -460,7 +460,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("mounts outside the allowed roots, of missing paths or over their budget are refused and leave nothing", () =>
+  it.live("refuses mounts outside the allowed roots, from missing paths or over their budget, and leaves nothing", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Tools.mountsAreRefused, {
         outside: ["outside", 0],
@@ -472,7 +472,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("calls are logged with path, mode and size but without content, and stay logged through a rollback", () =>
+  it.live("logs calls with path, mode and size but without content, and keeps the log through a rollback", () =>
     Effect.gen(function* () {
       const [written, missed, ...more] = yield* Tools.callsAreTold
       assert.deepInclude(

@@ -114,7 +114,7 @@ const editsByVersion = Adapter.scripted((turns) => {
 
 /* The whole program. */
 
-/** A directory of the machine with files to mount and a place for the dump. */
+/** A directory on the machine with files to mount and a place for the dump. */
 const place = Effect.acquireRelease(
   Effect.sync(() => {
     const root = Fs.mkdtempSync(join(Fs.realpathSync(tmpdir()), "fs-algebra-example-"))

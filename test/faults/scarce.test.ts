@@ -27,10 +27,10 @@ const usual = new Set(
 )
 const tried = operations.filter(({ name }) => isSoak || usual.has(name))
 
-describe("a process without free descriptors", () => {
+describe("a process with few free descriptors:", () => {
   for (const spare of isSoak ? [0, 1, 2, 3, 4] : [0, 2]) {
     it.live(
-      `with ${spare} left: each call succeeds, or gives IoError EMFILE and changes nothing; all calls succeed afterwards`,
+      `with ${spare} left, each call succeeds, or gives IoError EMFILE and changes nothing; all calls succeed afterwards`,
       () =>
         Effect.scoped(
           Effect.gen(function* () {

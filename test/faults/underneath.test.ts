@@ -197,43 +197,45 @@ const rootActs: ReadonlyArray<Act> = [
 
 describe("the root itself", () => {
   for (const { name, run } of rootActs) {
-    it.live(`${name} between the steps of a call makes the call Unavailable or lets it succeed, and nothing else changes`, () =>
-      losingNothing(
-        Effect.gen(function* () {
-          const wrong: Array<string> = []
-          for (const operation of operations.filter((_, i) => isSoak || i % 3 === 0)) {
-            for (let nth = 1; nth <= (isSoak ? 50 : 5); nth++) {
-              const isReached = yield* Effect.scoped(
-                Effect.gen(function* () {
-                  const self = yield* ground
-                  Fs.mkdirSync(self.root)
-                  const fs = yield* host(self.root)
-                  anew(self)
-                  const impostor = () => (Fs.existsSync(self.root) ? picture(`${self.root}/`) : {})
-                  let before: unknown = undefined
-                  const act = () => {
-                    run(self)
-                    before = [picture(self.outside), impostor()]
-                  }
-                  const slow = disturbed(fs, nth, act)
-                  const failed = yield* failure(operation, slow.fs)
-                  if (!slow.reached()) return false
-                  const what = `${operation.name}, before step ${nth}`
-                  const after = [picture(self.outside), impostor()]
-                  if (JSON.stringify(after) !== JSON.stringify(before)) wrong.push(`${what}: ${JSON.stringify(after)}`)
-                  if (failed === undefined) return true
-                  const isGone = failed._tag === "Unavailable" && failed.isDeclared
-                  if (!isGone && name !== "removed") wrong.push(`${what}: ${JSON.stringify(failed)}`)
-                  if (!failed.isDeclared) wrong.push(`${what}: ${JSON.stringify(failed)}`)
-                  return true
-                })
-              )
-              if (!isReached) break
+    it.live(
+      `${name} between the steps of a call makes the call fail with Unavailable or succeed, and nothing else changes`,
+      () =>
+        losingNothing(
+          Effect.gen(function* () {
+            const wrong: Array<string> = []
+            for (const operation of operations.filter((_, i) => isSoak || i % 3 === 0)) {
+              for (let nth = 1; nth <= (isSoak ? 50 : 5); nth++) {
+                const isReached = yield* Effect.scoped(
+                  Effect.gen(function* () {
+                    const self = yield* ground
+                    Fs.mkdirSync(self.root)
+                    const fs = yield* host(self.root)
+                    anew(self)
+                    const impostor = () => (Fs.existsSync(self.root) ? picture(`${self.root}/`) : {})
+                    let before: unknown = undefined
+                    const act = () => {
+                      run(self)
+                      before = [picture(self.outside), impostor()]
+                    }
+                    const slow = disturbed(fs, nth, act)
+                    const failed = yield* failure(operation, slow.fs)
+                    if (!slow.reached()) return false
+                    const what = `${operation.name}, before step ${nth}`
+                    const after = [picture(self.outside), impostor()]
+                    if (JSON.stringify(after) !== JSON.stringify(before)) wrong.push(`${what}: ${JSON.stringify(after)}`)
+                    if (failed === undefined) return true
+                    const isGone = failed._tag === "Unavailable" && failed.isDeclared
+                    if (!isGone && name !== "removed") wrong.push(`${what}: ${JSON.stringify(failed)}`)
+                    if (!failed.isDeclared) wrong.push(`${what}: ${JSON.stringify(failed)}`)
+                    return true
+                  })
+                )
+                if (!isReached) break
+              }
             }
-          }
-          assert.deepStrictEqual(wrong, [])
-        })
-      )
+            assert.deepStrictEqual(wrong, [])
+          })
+        )
     )
   }
 })

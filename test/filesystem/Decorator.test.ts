@@ -567,7 +567,7 @@ describe("traced", () => {
     )
   })
 
-  it.effect("records a call once even if it is applied twice; without it, nothing is recorded", () => {
+  it.effect("records a call once even if `traced` is applied twice, and nothing if `traced` is not applied", () => {
     const spans = recording()
     return observed(
       Effect.gen(function* () {

@@ -32,7 +32,7 @@ describe("an error of Platform.toFileSystem", () => {
     fs.makeTempDirectory({ directory: "zz" })
   ]
 
-  it.effect("has our error as its cause, and contains no path of the machine", () =>
+  it.effect("has our error as its cause, and contains no path on the machine", () =>
     Effect.gen(function* () {
       const root = yield* planted
       const fs = yield* overHost(root)

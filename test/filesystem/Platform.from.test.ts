@@ -36,7 +36,7 @@ const failWith = (tag: PlatformError.SystemErrorTag, code?: string) =>
   )
 
 describe("the root of Platform.fromFileSystem", () => {
-  it.effect("fails if it is missing, a file or below a file, and the error names it as given", () =>
+  it.effect("fails if it is missing, is a file or is below a file, and the error names it as given", () =>
     Effect.gen(function* () {
       const root = yield* temporary
       const node = yield* nodes
@@ -195,7 +195,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("keeps an entry that is created in a directory while it is deleted", () =>
+  it.effect("keeps an entry that is created in a directory while the directory is deleted", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode((node, root) => ({
         rename: (from, to) =>

@@ -142,7 +142,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("of a host below an overlay start with the path of the host, whatever the root of the upper filesystem is", () =>
+  it.live("of a host below an overlay start with the host's path, whatever the root of the upper filesystem is", () =>
     Effect.gen(function* () {
       const { root } = yield* planted
       const fs = overlay(yield* memory({ absoluteLinks: "root" }))(yield* host(root))

@@ -47,7 +47,7 @@ for (const [name, layer] of Object.entries(backends)) {
       return yield* program(yield* Filesystem.Filesystem)
     }).pipe(Effect.provide(layer(options)))
 
-  describe(`calls on ${name}`, () => {
+  describe(`calls on ${name}:`, () => {
     it.live("a call after a running write sees the written content", () =>
       on((fs) =>
         Effect.gen(function* () {

@@ -117,7 +117,7 @@ describe("a damaged archive", () => {
     })
   )
 
-  it.effect("in tar format, with or without gzip, is refused or replaces the tree, never both", () =>
+  it.effect("in tar format, with or without gzip, either is refused or replaces the whole tree", () =>
     Effect.gen(function* () {
       const good = Buffer.concat(yield* Stream.runCollect(Archive.exportTarOf(yield* small)))
       const outcomes = { refused: 0, taken: 0 }

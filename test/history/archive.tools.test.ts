@@ -335,7 +335,7 @@ with tarfile.open(sys.argv[1]) as t:
     print(json.dumps(out))
 `
 
-describe.runIf(needs("tar archives of others, and ours elsewhere", "tar", "python3"))("tar", () => {
+describe.runIf(needs("tar archives of others, and ours elsewhere", "tar", "python3"))("tar:", () => {
   const made = shared(
     Effect.gen(function* () {
       const directory = yield* fastDirectory

@@ -131,7 +131,7 @@ describe.runIf(ready)("the disk of a store", () => {
     return { here, first, one, second, room: () => Fs.statfsSync(top).bavail * Fs.statfsSync(top).bsize }
   })
 
-  it.live("restores its snapshots when it is full", () =>
+  it.live("permits a restore when it is full", () =>
     Effect.gen(function* () {
       const { first, here, one, second } = yield* twoOnFull
       const two = read(here.root)

@@ -333,7 +333,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     })
   )
 
-  it.live("whose commit message has another root, another id or an invalid number does not list that commit", () =>
+  it.live("does not list a commit whose message has a foreign root, a foreign id or an invalid number", () =>
     Effect.gen(function* () {
       const here = yield* place
       const { second } = yield* within(here, (snapshots) => twoStates(here, snapshots))

@@ -274,7 +274,7 @@ describe("the stamps that a store keeps for the next process", () => {
   )
 })
 
-describe("snapshots of a host", () => {
+describe("snapshots of a host:", () => {
   /** The rewrites of the file at the reads of a capture: before the fifth, before the first twenty, and before each. */
   it.live.each([
     ["once", [5, 5]],

@@ -90,7 +90,7 @@ describe("merge", () => {
     })
   )
 
-  it.effect("with conflicts resolved for one side merges everything else, even within the files", () =>
+  it.effect("with `ours` or `theirs` still merges all other changes, also in the files that have conflicts", () =>
     Effect.gen(function* () {
       const ours = yield* merging(...conflicting, { conflicts: "ours" })
       assert.deepStrictEqual(yield* contents(ours), { a: "0\n2\nX\n", b: "B\n", c: "C\n" })

@@ -623,7 +623,7 @@ const target = (descriptor: string): string => {
 const opensOf = (path: string): number =>
   Fs.readdirSync("/proc/self/fd").filter((descriptor) => target(descriptor).startsWith(path)).length
 
-describe("snapshots", () => {
+describe("snapshots:", () => {
   it.live.each(Object.entries(byKind({ retention: { maxSnapshots: 1 } })))(
     "a transaction does not count for retention, and rolls back when snapshots expire in it, in %s",
     ([, layer]) =>

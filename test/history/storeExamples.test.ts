@@ -369,7 +369,7 @@ describe("a filesystem in memory or on a host", () => {
     )
   }
 
-  it.live("restores an archive of memory on a host, and an archive of the host in memory", () =>
+  it.live("restores an archive from memory on a host, and an archive from a host in memory", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const memory = yield* another
@@ -394,7 +394,7 @@ describe("a filesystem in memory or on a host", () => {
     })
   )
 
-  it.live("resumes from the archive beside a session's file with another store on another backend", () =>
+  it.live("resumes from the archive beside a session's file, with a new store on a different backend", () =>
     Effect.gen(function* () {
       const target = yield* fastDirectory
       const before = yield* another

@@ -31,7 +31,7 @@ export const inGit = (
   hostOptions: Partial<PosixHost.PosixHostOptions> = {}
 ) => Snapshots.layerGit({ gitDir, ...options }).pipe(Layer.provideMerge(PosixHost.layer({ root, ...hostOptions })))
 
-/** Provides a new directory of the host. */
+/** Provides a new directory on the host. */
 export const host = Layer.unwrap(Effect.map(fastDirectory, (root) => PosixHost.layer({ root })))
 
 /** Each kind of snapshots, over a filesystem for which the kind is the default. */

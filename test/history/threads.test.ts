@@ -192,7 +192,7 @@ describe("a scan of a tree in threads", () => {
     )
   }
 
-  it.live("lists every directory again whose stamp is not older than the start of the earlier scan", () =>
+  it.live("lists a directory again if its stamp is not older than the start of the earlier scan", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)

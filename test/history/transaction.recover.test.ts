@@ -130,7 +130,7 @@ describe("the tree of a process that is killed before any one of its calls", () 
   }
 
   it.live(
-    "is one of both trees after the next start if the process was rolling back a failed change",
+    "is the old or the new tree after the next start if the process was rolling back a failed change",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -355,7 +355,7 @@ describe("a recovery whose process is killed as well", () => {
   )
 })
 
-describe("untrusted records and leftovers", () => {
+describe("untrusted records and leftovers:", () => {
   const from = tree({ a: file("1"), b: file("2") })
   const to = tree({ a: file("3"), c: file("4") })
 

@@ -215,7 +215,7 @@ describe("a transaction fails and changes nothing for", () => {
     )
   }
 
-  it.live("content whose source fails, at once or in the middle of the stream, with the failure of the source", () =>
+  it.live("content whose source fails, at the start or in the middle of the stream, with the failure of the source", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* onHost(before)

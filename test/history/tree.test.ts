@@ -17,8 +17,8 @@ const path = (text: string) => text as FsPath
 const grafted = (onto: DirectoryNode, from: DirectoryNode, paths: ReadonlyArray<string>, caseSensitive = true) =>
   graft(onto, from, paths.map(path), caseSensitive)
 
-describe("trees of snapshots", () => {
-  it("have the content ids of git", () => {
+describe("trees of snapshots:", () => {
+  it("entries have the content ids of git", () => {
     // The result of `printf 'what is up, doc?' | git hash-object --stdin`.
     assert.strictEqual(blobId(Buffer.from("what is up, doc?")), "bd9dbf5aae1a3862dd1526723246b20206e5fc37")
   })

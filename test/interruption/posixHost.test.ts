@@ -21,7 +21,7 @@ const bench = (options: Partial<PosixHost.PosixHostOptions>) =>
 const moments: ReadonlyArray<Moment> = ["call", "called", "before", "microtask", "immediate", "after", "step"]
 
 const where = (moment: Moment): string =>
-  moment === "step" ? "step" : moment.startsWith("call") ? `call of the system (${moment})` : `primitive (${moment})`
+  moment === "step" ? "step" : moment.startsWith("call") ? `system call (${moment})` : `primitive (${moment})`
 
 for (const moment of moments) {
   describe(`PosixHost, interrupted at every ${where(moment)}:`, () => {
@@ -36,7 +36,7 @@ for (const moment of moments) {
   })
 }
 
-describe("PosixHost with durability full, interrupted at every call of the system:", () => {
+describe("PosixHost with durability full, interrupted at every system call:", () => {
   for (const self of changing.filter(({ name }) => /^(write|sink|move|mkdir)/.test(name))) {
     it.live(self.name, () => sweep(self, "call", bench({ durability: "full" }), { dense: 40 }))
   }

@@ -315,7 +315,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("is Unavailable after its journal fails or its scope ends", () =>
+  it.effect("fails with Unavailable after its journal fails or its scope ends", () =>
     Effect.gen(function* () {
       const error = new JournalError({ operation: "append", reason: "io", detail: "planned" })
       const journal = yield* Effect.provide(Journal, layerMemory)
@@ -542,7 +542,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("shows drift of the permission bits of a copy that its leaf kept", () =>
+  it.effect("shows drift if the permission bits of a copy change after its leaf kept them", () =>
     inWorld(
       Effect.gen(function* () {
         const served = make(yield* InMemory.make({ tree }))

@@ -102,7 +102,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("has its whole timeout, even if others have waited before", () =>
+  it.effect("gets its full timeout, even if earlier requests have waited", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* Effect.forkChild(Effect.exit(asking.request(statOf("1"))), { startImmediately: true })

@@ -105,7 +105,7 @@ const laws = (name: string, make: () => Effect.Effect<ContentStore, JournalError
       })
     )
 
-    law("stores the same content for many fibers at once", (store) =>
+    law("stores the same content for many fibers at the same time", (store) =>
       Effect.gen(function* () {
         const bytes = bytesOf(100_000)
         const put = (n: number) =>

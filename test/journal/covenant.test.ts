@@ -165,7 +165,7 @@ describe("the check of a covenant", () => {
     })
   )
 
-  it.effect("reports all problems at once in its message", () =>
+  it.effect("reports all problems together in its message", () =>
     Effect.gen(function* () {
       const { branches } = yield* ground
       const error = yield* Effect.flip(Covenant.make({ branches, routes: [pack] }))

@@ -37,7 +37,7 @@ const said = Effect.map(
 )
 
 describe("a daemon", () => {
-  it.effect("is Stopped, then Running, then Completed, and appends the last two states to the journal", () =>
+  it.effect("is Stopped, then Running, then Completed, and records Running and Completed in the journal", () =>
     journaled(
       Effect.gen(function* () {
         const daemon = yield* Daemon.make(forever("d"))

@@ -137,7 +137,7 @@ describe("a file journal whose disk is full", () => {
   )
 
   it.live(
-    "removes a partial line later if it cannot remove the line at once: before the next write or at the next opening",
+    "removes a partial line later if it cannot remove the line immediately: before the next write or at the next opening",
     () =>
       Effect.gen(function* () {
         const path = fresh()

@@ -206,7 +206,7 @@ describeNats("a journal on JetStream:", () => {
 
   describe("an append whose answer is lost", () => {
     for (const together of [1, 3]) {
-      it.live(`is made once, and returns its position (${together} at once)`, () =>
+      it.live(`is made once, and returns its position (${together} together)`, () =>
         Effect.gen(function* () {
           const name = fresh()
           const way = yield* Effect.acquireRelease(
@@ -342,7 +342,7 @@ describeNats("a journal on JetStream:", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("that has never existed is unavailable at once", () =>
+    it.live("that has never existed is unavailable immediately", () =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(open("none", { servers: "127.0.0.1:1" }))
         assert.deepInclude(error, { _tag: "JournalError", reason: "unavailable" })

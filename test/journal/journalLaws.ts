@@ -138,7 +138,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("reads the stored entries strictly after a position, and ends", (journal) =>
+    law("streams the stored entries after a position; the stream ends after the last entry", (journal) =>
       Effect.gen(function* () {
         yield* fill(journal, 600)
         for (const after of [0, 1, 255, 256, 257, 511, 512, 599, 600, 601, 10_000]) {
@@ -160,7 +160,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("gives a tail the stored entries and then the new entries, from any position, while others append", (journal) =>
+    law("emits the stored entries and then the new entries to a tail from any position, while other fibers append", (journal) =>
       Effect.gen(function* () {
         const half = Math.ceil(entries / 4)
         yield* fill(journal, half)

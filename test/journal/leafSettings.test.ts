@@ -223,7 +223,7 @@ describe("a leaf over a simulated disk of Windows", () => {
       })
     )
 
-  it.effect("compares names without case and keeps their spelling", () =>
+  it.effect("is case-insensitive and case-preserving", () =>
     serving({}, () =>
       Effect.gen(function* () {
         assert.strictEqual(kindOf(yield* ask(write("/Src/Program.cs", "x"))), "FileWritten")

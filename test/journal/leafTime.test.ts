@@ -134,7 +134,7 @@ describe("a request that takes too long", () => {
     )
   )
 
-  it.effect("may last any time while its content is transferred", () =>
+  it.effect("is not ended while its content is still being transferred", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -252,7 +252,7 @@ describe("a file that another program has open", () => {
       })
     )
 
-  it.effect("is retried five times to be read or written, and then fails with AccessDenied", () =>
+  it.effect("makes a read or a write retry five times, and then fail with AccessDenied", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* tried("Open", 5, read("f")), [6, "FileContent"])
       assert.deepStrictEqual(yield* tried("Open", 6, read("f")), [6, "AccessDenied"])
@@ -263,7 +263,7 @@ describe("a file that another program has open", () => {
     })
   )
 
-  it.effect("fails with AccessDenied at once if it is to be deleted", () =>
+  it.effect("makes a delete fail immediately with AccessDenied", () =>
     Effect.map(tried("Remove", 1, remove("f")), (told) => assert.deepStrictEqual(told, [1, "AccessDenied"]))
   )
 })

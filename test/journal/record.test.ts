@@ -201,7 +201,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("passes every entry to the current `append` of the journal, even after it is replaced", () =>
+  it.effect("passes every entry to the journal's current `append`, even after `append` is replaced", () =>
     Effect.gen(function* () {
       for (const isEarly of [true, false]) {
         const journal = yield* makeJournal

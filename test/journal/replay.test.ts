@@ -77,7 +77,7 @@ describe("Replay.double", () => {
     })
   )
 
-  it.effect("gives repeated questions their answers in the recorded order, and then fails", () =>
+  it.effect("gives repeated calls their answers in the recorded order, and then fails", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal

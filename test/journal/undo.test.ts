@@ -147,7 +147,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("of a change of times changes nothing else", () =>
+  it.effect("restores changed timestamps, and changes nothing else", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* fs.write("a", "x")

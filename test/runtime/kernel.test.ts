@@ -181,7 +181,7 @@ describe("the WebAssembly kernel of searches", () => {
         assert.deepStrictEqual(find(kernel, bytes(text), ["two", "one", "three"]), oracle(text, ["one", "two"], false, 0, 1))
       })
 
-      it("returns many thousand lines at once, and continues after them", () => {
+      it("returns many thousand lines in one call, and continues after these lines", () => {
         const text = "a\n".repeat(50_000)
         kernel.needles([bytes("a")], false)
         put(kernel, 0, bytes(text))

@@ -35,7 +35,7 @@ const program = (then: string) => ({
 })
 
 describe("the pool of search processes", () => {
-  it("accepts no job, and starts no process for a while, when the process ends at once", async () => {
+  it("accepts no job, and starts no process for a while, when the process ends immediately", async () => {
     const pool = make(1, { args: ["-e", "process.exit(1)"], text: undefined })
     const search = pool.begin(tree, false)!
     await until(() => pool.begin(tree, false) === undefined)

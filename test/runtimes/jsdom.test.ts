@@ -24,7 +24,7 @@ describe("the library in tests with a simulated browser", () => {
     assert.deepStrictEqual(await features(), expected)
   })
 
-  it.live("writes, reads, searches and archives a directory of the host", () =>
+  it.live("writes, reads, searches and archives a directory on the host", () =>
     Effect.gen(function* () {
       const root = yield* directory
       yield* Effect.gen(function* () {

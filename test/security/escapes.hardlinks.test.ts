@@ -89,7 +89,7 @@ for (const [name, isBelow] of [
   ["PosixHost", false],
   ["a directory of a PosixHost", true]
 ] as const) {
-  describe(`hardlinks: "reject" on ${name}`, () => {
+  describe(`hardlinks: "reject" on ${name}:`, () => {
     for (const [operation, call] of Object.entries(refused)) {
       it.live(`${operation} is refused by each name and through a link, and changes nothing`, () =>
         Effect.gen(function* () {
@@ -221,7 +221,7 @@ const given = (options: Partial<PosixHost.PosixHostOptions>) =>
 const levelHere = Effect.map(given({}), (result) => (result._tag === "Success" ? result.success : undefined))
 
 describe("requireConfinement", () => {
-  it.live("the confinement of a host is one of its levels", () =>
+  it.live("names levels, and the confinement of a host is one of them", () =>
     Effect.gen(function* () {
       assert.include(levels, yield* levelHere)
     }).pipe(Effect.scoped)
@@ -253,7 +253,7 @@ describe("requireConfinement", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("derived filesystems have the confinement of their source", () =>
+  it.live("applies to derived filesystems too, which have the confinement of their source", () =>
     Effect.gen(function* () {
       const root = yield* directory
       Fs.mkdirSync(`${root}/d`)

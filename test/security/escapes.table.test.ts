@@ -57,7 +57,7 @@ const outcomeOf = (ground: Ground, method: Method, path: string) =>
     onSuccess: (answers) => ({ answers }) as Record<string, unknown>,
     onFailure: (error) => {
       const { _tag, why } = error as { readonly _tag: string; readonly why?: string }
-      assert.notInclude(JSON.stringify(error), ground.hidden, "no error contains a path of the machine")
+      assert.notInclude(JSON.stringify(error), ground.hidden, "no error contains a path on the machine")
       assert.notInclude(String((error as Error).message), ground.hidden)
       assert.notInclude(JSON.stringify(error), "secret")
       return (why === undefined ? { fails: _tag } : { fails: _tag, why }) as Record<string, unknown>

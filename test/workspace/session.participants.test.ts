@@ -338,7 +338,7 @@ describe("a participant of a session", () => {
     )
   )
 
-  it.effect("may be locked by a fiber that then calls the session, while other fibers call the session", () =>
+  it.effect("does not deadlock if a fiber locks it and then calls the session while other fibers call the session", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fakes, session } = yield* ground

@@ -339,7 +339,7 @@ describe("a cell", () => {
     )
   )
 
-  it.effect("notifies the other cells of its slice, whose callbacks may set it at once, until its scope closes", () =>
+  it.effect("notifies the other cells of its slice, whose callbacks may set it immediately, until its scope closes", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const scope = yield* Scope.make()

@@ -62,7 +62,7 @@ describe("the record of a file", () => {
     })
   )
 
-  it.live("never has a creation time after the modification time, even if the clock of the disk lags", () =>
+  it.live("never has a creation time after the modification time, even if the disk's clock lags", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       for (let i = 0; i < 200; i++) {
@@ -106,7 +106,7 @@ describe("the record of a file", () => {
     ["an over-long form", [new Uint8Array([0xc0, 0x80])], "binary"]
   ]
   for (const [name, chunks, expected] of hints) {
-    it.effect(`has the encoding ${expected} for ${name}, written at once or as a stream`, () =>
+    it.effect(`has the encoding ${expected} for ${name}, written as a whole or as a stream`, () =>
       Effect.gen(function* () {
         const { fs, session } = yield* workspace()
         yield* fs.writeBytes("a", Buffer.concat(chunks))

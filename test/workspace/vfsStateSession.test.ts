@@ -271,7 +271,7 @@ describe("the snapshots of a session:", () => {
 })
 
 describe("a concurrent call", () => {
-  it.effect("of writes, deletes and moves with snapshots, rollbacks and resets keeps the records equal to the files", () =>
+  it.effect("of any kind, even beside snapshots, rollbacks and resets, keeps the records equal to the files", () =>
     Effect.gen(function* () {
       const { fs, place, session } = yield* workspace()
       const path = (i: number): string => `d${i % 3}/e${i % 2}/f${i % 5}`
@@ -455,7 +455,7 @@ describe("filesystems of sessions", () => {
     })
   )
 
-  it.effect("are created at once with mode 0700, or once at the first use if they are lazy", () =>
+  it.effect("are created immediately with mode 0700, or once at the first use if they are lazy", () =>
     Effect.gen(function* () {
       const { place, state } = yield* workspace()
       assert.strictEqual(Fs.statSync(yield* state.rootPath).mode & 0o777, 0o700)

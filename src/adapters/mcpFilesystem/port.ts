@@ -90,7 +90,7 @@ export const make = (server: Server, info: Info, rules: Rules, maxFileBytes: num
       })
     })
 
-  /** `isRetry` is true after another program has created an entry at the path between two steps. */
+  /** Writes a file. `isRetry` is true if another program has created an entry at the path in the meantime. */
   const publish = Effect.fnUntraced(function* (
     path: FsPath.FsPath,
     bytes: Uint8Array,

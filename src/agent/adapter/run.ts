@@ -86,7 +86,7 @@ const noFilesystemInPrompt: Refused = refused(
 )
 
 /**
- * Returns a refusal without the error's detail. The detail may name directories of the machine, so only the log contains it.
+ * Returns a refusal without the error's detail. The detail may name directories on the machine, so only the log contains it.
  */
 const filesystemNotReady = ({ title }: Pick<Section, "title">, { _tag }: SectionError): Refused =>
   refused(
@@ -264,7 +264,7 @@ const begin = (
   )
 
 interface InvokeOptions extends CallOptions {
-  /** True if another program does the work of the call. The call then takes no locks. @default false */
+  /** True if another program does the work of the call. If so, the call takes no locks. @default false */
   readonly isElsewhere?: boolean | undefined
 }
 

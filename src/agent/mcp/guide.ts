@@ -6,7 +6,7 @@ export const scheme = "workspace"
 export const rootUri = `${scheme}:///`
 export const guideName = "workspace-guide"
 
-// A URI is `workspace:///` and the path with each segment escaped, and never contains a path of the machine.
+// A URI is `workspace:///` and the path with each segment escaped, and never contains a path on the machine.
 
 export const resourceTemplate = `${rootUri}{+path}`
 /** The template for effect's router, in which a single colon begins a parameter. */

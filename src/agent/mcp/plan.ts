@@ -19,47 +19,12 @@ import type { AnyDefinition, Requirements } from "../definition.ts"
 import { invokeUnknown } from "../dispatch.ts"
 import * as Memory from "../memory.ts"
 import { inForce, offered } from "../policy/core.ts"
+import { chooseTools } from "../selection.ts"
 import type { Flow } from "./stdio.ts"
 import { guide, instructions, uriOf } from "./guide.ts"
 import { register, registerPrompts } from "./resources.ts"
 import type { Info } from "./serve.ts"
 import * as Tools from "./tools.ts"
-import { extras, four, sandboxTools, seven, snapshotTools } from "../tools.ts"
-
-type ToolChoice = NonNullable<Options["tools"]>
-
-/** Lists the tools that can be selected by name. A name that both kits contain selects the tool of the larger kit. */
-const selectableTools = (): ReadonlyArray<AnyDefinition> => [...seven, ...extras, ...snapshotTools, ...sandboxTools]
-
-export const selectableNames = (): ReadonlyArray<string> => selectableTools().map(({ name }) => name)
-
-export const toolNamed = (name: string): AnyDefinition | undefined => selectableTools().find((tool) => tool.name === name)
-
-export const isSnapshotTool = (tool: AnyDefinition): boolean => snapshotTools.includes(tool)
-export const isSandboxTool = (tool: AnyDefinition): boolean => sandboxTools.includes(tool)
-
-const toolsOfKit = (chosen: ToolChoice): ReadonlyArray<AnyDefinition> => {
-  if (chosen === "all") return selectableTools()
-  if (chosen === "seven") return seven
-  if (chosen === "vfs") return four
-  return selectableTools().filter(({ name }) => chosen.includes(name))
-}
-
-export const chooseTools = (
-  chosen: ToolChoice,
-  {
-    hasSandbox,
-    hasSnapshots,
-    readOnly
-  }: { readonly hasSandbox: boolean; readonly hasSnapshots: boolean; readonly readOnly: boolean }
-): Effect.Effect<ReadonlyArray<AnyDefinition>> =>
-  Effect.sync(() => {
-    const unknown = typeof chosen === "string" ? undefined : chosen.find((name) => !selectableNames().includes(name))
-    if (unknown !== undefined) throw new Error(`there is no tool ${JSON.stringify(unknown)}`)
-    const usable = (tool: AnyDefinition) =>
-      (hasSnapshots || !isSnapshotTool(tool)) && (hasSandbox || !isSandboxTool(tool)) && (!readOnly || tool.does === "reads")
-    return toolsOfKit(chosen).filter(usable)
-  })
 
 /**
  * Lists the URIs of the resources that an event changes. The content of a directory is its list of names, so a new or removed
@@ -81,7 +46,7 @@ const sendNotices = (server: McpServer.McpServer["Service"]): Effect.Effect<void
       Stream.flattenIterable,
       Stream.runForEach((uri) => server.notifications["notifications/resources/updated"]({ uri })),
       Effect.catchCause((cause) =>
-        Effect.logDebug("fs-algebra: changes of files cannot be watched, so clients get no notices of them", cause)
+        Effect.logDebug("fs-algebra: files cannot be watched for changes, so clients get no notices", cause)
       )
     )
   )
@@ -139,7 +104,7 @@ export interface Plan<R = Filesystem> {
   readonly changes: (subscribed: Effect.Effect<void>) => Layer.Layer<never, never, McpServer.McpServer | R>
 }
 
-/** The largest number of tools that run at once for all clients together. Further calls wait. */
+/** The largest number of tools that run at the same time, for all clients together. Further calls wait. */
 const maxRunningTools = 16
 
 export const makeServing = (

@@ -1,6 +1,6 @@
 /**
- * Serves the client of one pipe with a server of effect/ai. The server answers `initialize` at once. Other requests wait until
- * the tools, resources and prompts are registered.
+ * Serves the client of one pipe with a server of effect/ai. The server answers `initialize` immediately. Other requests
+ * wait until the tools, resources and prompts are registered.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -156,8 +156,8 @@ const afterDeferredWork = Effect.callback<void>((resume) => {
 })
 
 /**
- * Waits until effect has sent the notices of these registrations, which no client receives yet. The scheduler defers these
- * notices. A further notice, sent within a request, is awaited and therefore comes last.
+ * Waits until effect has sent the notices about these registrations; no client receives them yet. The scheduler defers
+ * these notices. A further notice, sent within a request, is awaited and therefore comes last.
  */
 const awaitNotices = Effect.gen(function* () {
   const { notifications } = yield* McpServer.McpServer

@@ -53,8 +53,8 @@ const withText = (request: Request): Effect.Effect<Request | HttpServerResponse.
         }
       })
 
-// Removes the header `mcp-protocol-version` from the requests of a session, unless the version in it has no sessions. The
-// version on which the session has agreed applies instead.
+// Removes the header `mcp-protocol-version` from the requests of a session, so that the version on which the session has
+// agreed applies. Keeps the header if it names a version without sessions.
 
 const versionsWithSessions: ReadonlySet<string> = new Set(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 

@@ -362,7 +362,9 @@ export const guard = Effect.fnUntraced(function* (
    * The ids of running requests. A second request with a running id is refused, because the answers would be indistinguishable.
    */
   const runningIds = new Set<unknown>()
-  /** The ids of running requests that arrived in batches. An answer without ids refuses a batch, so it frees all these ids. */
+  /**
+   * The ids of running requests that arrived in batches. The refusal of a batch contains no ids, so it frees all these ids.
+   */
   const batchedIds = new Set<unknown>()
   const disconnectIfDone = Effect.suspend(() => (open.ended && open.requests <= 0 ? disconnect : Effect.void))
   /**
@@ -437,8 +439,7 @@ export const guard = Effect.fnUntraced(function* (
     gone: Deferred.await(gone),
     stdio: Stdio.make({
       args: Effect.succeed([]),
-      // This stream does not end when the input of the client ends. The server answers open requests first, and is then
-      // interrupted.
+      // This stream does not end with the client's input. The server first answers open requests, and is then interrupted.
       stdin: Stream.fromQueue(serverInput),
       stdout: () => Sink.forEach(answer),
       stderr: () => Sink.drain

@@ -6,7 +6,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
+import type * as Schema from "effect/Schema"
 import type * as Semaphore from "effect/Semaphore"
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
@@ -15,6 +15,7 @@ import type { ToolResult } from "../ToolResult.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import { type AnyDefinition, type Attachment, type Image, type Progress, ToolProgress } from "../definition.ts"
 import { type Json, shortenToFit, Structured, withMessage } from "../dispatch.ts"
+import { inputSchema, makeValueEncoder, schemaDocument } from "../wire.ts"
 import type { Flow } from "./stdio.ts"
 import { uriOf } from "./guide.ts"
 
@@ -54,31 +55,6 @@ const reporter = Effect.fnUntraced(function* (server: McpServer.McpServer["Servi
   )
 })
 
-const isRecord = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
-
-const withoutBounds = (node: unknown): unknown => {
-  if (Array.isArray(node)) return node.map(withoutBounds)
-  if (!isRecord(node)) return node
-  const isBound = (key: string, item: unknown): boolean =>
-    (key === "minimum" && item === Number.MIN_SAFE_INTEGER) || (key === "maximum" && item === Number.MAX_SAFE_INTEGER)
-  return Object.fromEntries(
-    Object.entries(node).flatMap(([key, item]) => (isBound(key, item) ? [] : [[key, withoutBounds(item)]]))
-  )
-}
-
-const schemaDocument = (schema: Schema.Top, onExcessProperty: "error" | "ignore"): Json => {
-  const { definitions, schema: root } = Schema.toJsonSchemaDocument(schema, { onExcessProperty })
-  return withoutBounds(Object.keys(definitions).length === 0 ? root : { ...root, $defs: definitions }) as Json
-}
-
-const inputSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Json & { readonly type: "object" } => ({
-  // The schema of an empty struct would accept every value except null and undefined.
-  ...(Object.keys(parameters.fields).length === 0
-    ? { properties: {}, additionalProperties: false }
-    : schemaDocument(parameters, "error")),
-  type: "object"
-})
-
 const commonFields: Json = {
   message: { type: "string", description: "The text of the result, as a model reads it" },
   cut: {
@@ -109,22 +85,11 @@ export interface Serving {
   readonly isStructured: boolean
 }
 
-/** Removes the base64 of images from a value, because the content already contains the images. */
-const withoutImages = (value: unknown, images: ReadonlyArray<Image>): unknown => {
-  if (typeof value === "string") return images.some(({ base64 }) => base64 === value) ? "" : value
-  if (Array.isArray(value)) return value.map((item) => withoutImages(item, images))
-  if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutImages(item, images)]))
-}
-
 const makeStructuredEncoder = (definition: AnyDefinition<unknown>) => {
-  const encode = Schema.encodeUnknownEffect(
-    Schema.toCodecJson(definition.value as Schema.Top) as unknown as Schema.Codec<unknown, unknown>
-  )
+  const encode = makeValueEncoder(definition)
   return Effect.fnUntraced(function* (message: string, value: unknown, images: ReadonlyArray<Image>) {
     const { budget, measure } = yield* ToolSettings
-    const encoded = yield* Effect.orDie(encode(value))
-    const whole = withMessage(message, (images.length === 0 ? encoded : withoutImages(encoded, images)) as Json)
+    const whole = withMessage(message, (yield* encode(value, images)) as Json)
     return shortenToFit(whole, (text) => measure(text) <= budget)
   })
 }

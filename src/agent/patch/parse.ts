@@ -147,7 +147,7 @@ const namePair = (oldName: Name, newName: Name): Pair => {
 const commonName = (rest: string): string | undefined => {
   const first = quotedNames.exec(rest)
   if (first !== null) return withoutPrefix(unquoteName(first[1]!))
-  // The name may contain spaces, and both sides have the same length, so split at the middle.
+  // The two names have the same length and may contain spaces, so split the line at the middle.
   const middle = (rest.length - 1) / 2
   if (!Number.isInteger(middle) || rest[middle] !== " ") return undefined
   const [one, other] = [rest.slice(0, middle), rest.slice(middle + 1)]

@@ -345,8 +345,9 @@ const refusalOf = ({ access, path }: Touch): Refused =>
   )
 
 /**
- * Tests whether a call may access a path. A write or a delete of the root, which a call of a sandbox program declares, may
- * affect any path and needs unrestricted access. The access of snapshot tools is checked separately.
+ * Tests whether a call may access a path. A call that runs a program in a sandbox declares a write and a delete of the
+ * root. Such a call may affect any path, so it needs unrestricted access. The access of snapshot tools is checked
+ * separately.
  */
 const permits = (rules: Rules, { past }: Invocation, { access, path }: Touch): boolean =>
   path === FsPath.root && access !== "read"

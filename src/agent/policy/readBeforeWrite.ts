@@ -124,8 +124,8 @@ const unreadBelow = Effect.fnUntraced(function* (
   return yield* nameUnread(changed, view)
 })
 
-// Makes a filesystem on which existing files can be changed only at the version that the session has seen. This version is the
-// precondition of each change, so another change cannot go unnoticed.
+// Makes a filesystem on which an existing file can be changed only at the version that the session has seen. Each change
+// has this version as its precondition, so a change by another writer cannot go unnoticed.
 
 const deniedByPolicy = (operation: string, path: string): AccessDenied => new AccessDenied({ operation, path, why: "policy" })
 
@@ -167,8 +167,8 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
     Effect.tap(write, ({ version }) => Effect.sync(() => recordVersion(path, version)))
 
   /**
-   * Refuses a file whose version is not the version that the session has seen. Without `followsLinks` a link is allowed,
-   * because the operation replaces the link itself.
+   * Refuses a file that the session has not seen at its current version. Without `followsLinks` a link is allowed, because
+   * the operation replaces the link itself.
    */
   const checkFileAsSeen = (operation: string, path: string, followsLinks = false): Effect.Effect<void, AccessDenied> =>
     Effect.matchEffect(self.stat(path), {
@@ -196,8 +196,8 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
     })
 
   /**
-   * Fails if the version of a file that was read for a change is not the version that the session has seen. The error type of a
-   * read has no Conflict, but only tools that change files use this function, and these tools handle a Conflict.
+   * Fails if the session has not seen the file at the version that was read for a change. The error type of a read has no
+   * Conflict, but only tools that change files use this function, and these tools handle a Conflict.
    */
   const requireSeenVersion = <A extends { readonly version?: string }, E>(
     operation: string,
@@ -355,8 +355,8 @@ const policy: Policy = {
   name: "readBeforeWrite",
   guard: (self, memory, tool) => (isRestore(tool) ? self : guardVersions(self, memory, tool.does !== "reads")),
   before: (invocation) => (mustCheck(invocation) ? checkTouches(invocation) : Effect.void),
-  // The removal of a file compares its version. A directory has no version, so it is checked again under the lock, which keeps
-  // other calls from changing it.
+  // The removal of a file compares its version. A directory has no version, so it is checked again under the lock, when no
+  // other call can change it.
   around: (invocation, call) =>
     mustCheck(invocation) && invocation.touches.some(({ access }) => access === "delete")
       ? withExclusiveLock(

@@ -101,8 +101,8 @@ export const readOnly: Layer.Layer<never> = layer({
 })
 
 /**
- * Overrides some settings and keeps the others. To combine two layers of settings, provide one to the other; `Layer.merge`
- * would keep only one of them.
+ * Overrides the given settings and keeps all other settings. To combine two layers of settings, provide one to the other;
+ * `Layer.merge` would keep only one of them.
  *
  * @category policies
  * @since 0.1.0

@@ -38,12 +38,12 @@ export interface PodmanOptions<T extends AnyDefinition<unknown> = AnyDefinition,
     CommonOptions<T, C>,
     MountOptions,
     Omit<Container.ContainerOptions, "strategy" | "start" | "hostDirectory" | "mounts" | "allowedRoots"> {
-  /** Directories of the host that are bind-mounted into the container in addition to the workspace. @default none */
+  /** Directories on the host that are bind-mounted into the container in addition to the workspace. @default none */
   readonly binds?: Container.ContainerOptions["mounts"]
 }
 
 /**
- * The options of a container over a directory of the machine.
+ * The options of a container over a directory on the machine.
  *
  * @since 0.1.0
  */
@@ -151,9 +151,9 @@ export const PodmanSection = <T extends AnyDefinition<unknown> = AnyDefinition, 
   makeSection({ key: "podman", title: "Sandbox", strategy: "exec" }, options)
 
 /**
- * Makes a section over a container that works on a directory of the machine. The directory is made, and the mounts are copied,
- * at once; the container starts at the first command. The file tools also work before the container starts and after it ends. A
- * failure removes everything that was made. A clone shares the directory and the container.
+ * Makes a section over a container that uses a directory on the machine. The directory is made, and the mounts are copied,
+ * immediately; the container starts at the first command. The file tools also work before the container starts and after it
+ * ends. A failure removes everything that was made. A clone shares the directory and the container.
  *
  * @category constructors
  * @since 0.1.0

@@ -68,7 +68,7 @@ const writeRule = ({ write, writesBinary }: ToolNames): string => {
 
 const removeRule = ({ remove }: ToolNames): string => `Remove files that you no longer need with ${code(remove)}.`
 
-const mountsRule = "The mounted files were chosen before you began. You cannot mount other files of the machine."
+const mountsRule = "The mounted files were chosen before you began. You cannot mount other files from the machine."
 
 const noMirroringRule = "Do not copy whole repositories or large binary files into the workspace."
 
@@ -97,7 +97,7 @@ const startRule = ({ write }: ToolNames, mounted: string): string =>
 
 export const vfs = ({ toolNames, limits, mounted }: Facts): string =>
   paragraphs(
-    "You have a filesystem of your own. It contains no files of the machine, and no path leads out of it.",
+    "You have a filesystem of your own. It contains no files from the machine, and no path leads out of it.",
     toolNames && [list(startRule(toolNames, mounted)), workRules(toolNames, limits)].join("\n"),
     mountsParagraph(mounted)
   )

@@ -13,7 +13,9 @@ export interface SectionAtDepth<R> {
 export const flatten = <R>(sections: ReadonlyArray<Section<R>>, depth = 0): ReadonlyArray<SectionAtDepth<R>> =>
   sections.flatMap((section) => [{ section, depth }, ...flatten(section.children, depth + 1)])
 
-/** Returns a copy of the section with other children. Copies only the known fields, because any object may be a section. */
+/**
+ * Returns a copy of the section with the given children. Copies only the known fields, because any object may be a section.
+ */
 const withChildren = <R>(section: Section<R>, children: ReadonlyArray<Section<R>>): Section<R> => {
   const { template } = section
   return {
@@ -47,7 +49,7 @@ export const cloneSections = <R>(
 ): Effect.Effect<ReadonlyArray<Section<R>>, SectionError, Scope.Scope> =>
   Effect.forEach(sections, (section) => cloneSection(section, session))
 
-/** Runs an effect whose resources are released with the scope, or at once if the effect fails. */
+/** Runs an effect whose resources are released with the scope, or immediately if the effect fails. */
 export const releaseOnFailure = <A, E, R>(make: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | Scope.Scope> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {

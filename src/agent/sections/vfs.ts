@@ -122,8 +122,8 @@ const openSessionFiles = Effect.fnUntraced(function* (
 
 /**
  * Makes a section with the four tools. Without a session the files are in memory; with a session they are in a temporary
- * directory (VfsState). The files are made and mounts are copied at once, or at first use if `start` is "lazy". A failure
- * removes everything that was made.
+ * directory (VfsState). The files are made and mounts are copied immediately, or at first use if `start` is "lazy". A
+ * failure removes everything that was made.
  *
  * @category constructors
  * @since 0.1.0

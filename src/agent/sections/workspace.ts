@@ -127,7 +127,7 @@ export const FilesystemSection = Effect.fnUntraced(function* <
 })
 
 /**
- * The options of a section over a directory of the machine.
+ * The options of a section over a directory on the machine.
  *
  * @since 0.1.0
  */
@@ -202,7 +202,7 @@ const buildSection = <T extends AnyDefinition<unknown>, C extends Section<unknow
 }
 
 /**
- * Makes a section over a directory of the machine. The directory is opened or made at first use. Rendering a text that contains
+ * Makes a section over a directory on the machine. The directory is opened or made at first use. Rendering a text that contains
  * the path of the directory counts as a use. A clone shares the directory. Fails with MountError for mounts that cannot be
  * made.
  *

@@ -93,7 +93,7 @@ const isAfter = ({ filesystem }: Call, after: string): ((entry: FileEntry) => bo
 export const ls = define({
   name: "ls",
   description:
-    "List one directory: subdirectories end in /, files show their size. For an overview use tree, to find files by name glob.",
+    "List one directory: subdirectories end in /, files show their size. For an overview use tree; to find files by name, glob.",
   parameters: Schema.Struct({
     path: optional(Schema.String, "Directory. Default: the root"),
     after: optional(Schema.String, "Continue after this name")

@@ -34,10 +34,10 @@ const refuseChoice = (
   text: string
 ): ToolFailure => {
   if (all.every(isSafety) && found.length === 0) {
-    return refused("There is no snapshot yet.", "Call snapshot to take one of the current files.")
+    return refused("There is no snapshot yet.", "Take a snapshot of the current files with the tool snapshot.")
   }
   const quoted = JSON.stringify(text.slice(0, 100))
-  if (found.length === 0) return refused(`There is no snapshot ${quoted}.`, "Call snapshots to list them.")
+  if (found.length === 0) return refused(`There is no snapshot ${quoted}.`, "List the snapshots with the tool snapshots.")
   const examples = found.slice(-maxExamples).map((snapshot) => describeSnapshot(all, snapshot))
   return refused(`${quoted} matches ${plural(found.length, "snapshot")}.`, `Give more of the id: ${examples.join(", ")}.`)
 }
@@ -213,7 +213,7 @@ export const snapshots = define({
     return {
       message:
         lines.length === 0
-          ? "There is no snapshot yet. Call snapshot to take one of the current files."
+          ? "There is no snapshot yet. Take a snapshot of the current files with the tool snapshot."
           : joinFitting(lines, call.settings, (shown) => `[cut: the newest ${shown} of ${plural(lines.length, "snapshot")}]`),
       value: { snapshots: found.map(({ value }) => value) }
     }

@@ -60,7 +60,7 @@ const refuseDirectoryTarget = Effect.fnUntraced(function* (
   return yield* Effect.fail(
     refused(
       `${JSON.stringify(to)} is a directory, and nothing was done.`,
-      `To put ${JSON.stringify(from)} into this directory, give ${JSON.stringify(inside)} as to.`
+      `To put ${JSON.stringify(from)} into this directory, give ${JSON.stringify(inside)} as \`to\`.`
     )
   )
 })

@@ -1,5 +1,5 @@
 /**
- * Builds the command lines of the container engines, which no shell parses.
+ * Builds the command lines of the container engines. No shell parses a command line.
  *
  * podman, docker and nerdctl accept the same options with a few exceptions. If an option is given twice, the last value
  * applies. So the caller's options follow those of this library.

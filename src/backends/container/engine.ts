@@ -92,8 +92,8 @@ export const readForwarding = <E>(
 ): Effect.Effect<void> => forEachChunk(stream, (chunk) => Effect.suspend(() => (take(chunk), pass(chunk))))
 
 /**
- * The line in a stream with which a script of this library reports that it has started. The line begins with the mark.
- * The engine wrote all text before the line.
+ * The line in a stream with which a script of this library reports that it has started. The line begins with the mark. All
+ * text before the line comes from the engine.
  */
 interface Announcement {
   /** Returns the line, or `undefined` until it has arrived. */
@@ -163,8 +163,8 @@ export const isUnreachable = (said: string): boolean =>
   /cannot connect to|unable to connect to|connection refused|error during connect|trying to connect to/i.test(said)
 
 /**
- * Hints for messages of the engine. Hints about images come first, because a registry that refuses a connection must
- * not look like a missing service.
+ * Hints for the engine's messages. Hints about images come first, because a registry that refuses a connection must not
+ * look like a missing service.
  */
 const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (program: string) => string]> = [
   [
@@ -188,13 +188,13 @@ const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (pr
 ]
 
 const processLimitHint =
-  "Run fewer processes at once, or allow more with the option pids of the container, or with --pids on the command line."
+  "Run fewer processes at once, or allow more with the container option `pids`, or with --pids on the command line."
 
 export const engineFault = (program: string, what: string, { code, stderr }: Pick<EngineExit, "code" | "stderr">): Fault => {
   const said = words(stderr)
   return withHint(
     unavailable(
-      `${program} ${what}: ${said === "" ? `the program ended ${code === undefined ? "by a signal" : `with exit code ${code}`}` : said}`
+      `${program} ${what}: ${said === "" ? `the program ${code === undefined ? "was killed by a signal" : `ended with exit code ${code}`}` : said}`
     ),
     hints.find(([isSaid]) => isSaid(stderr))?.[1](program)
   )

@@ -45,8 +45,8 @@ export const sweep = (engine: Engine): Effect.Effect<void> =>
 
 // Tests whether a container is ready: a command runs and can write in the container's own workspace.
 //
-// podman makes the container's user the owner of a new volume. But if the image already has the directory, its owner
-// becomes the owner of the volume. This module then changes the owner.
+// podman makes the container's user the owner of a new volume. But if the image already has the directory, podman keeps the
+// directory's owner. In this case, this module changes the owner of the volume.
 
 type ProbeResult = "ready" | "foreign"
 

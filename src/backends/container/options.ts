@@ -13,13 +13,13 @@ import type { Owner } from "../posix/place.ts"
 import { type Dialect, dialectOf, isPath, noEngine } from "./dialect.ts"
 
 /**
- * A file or directory of the host that is visible in the container.
+ * A file or directory on the host that is visible in the container.
  *
  * @since 0.1.0
  */
 export interface ContainerMount {
   /**
-   * The absolute path of a file or directory of the host. After symlinks are resolved, it must be inside one of
+   * The absolute path of a file or directory on the host. After symlinks are resolved, it must be inside one of
    * `allowedRoots`.
    */
   readonly source: string
@@ -85,7 +85,7 @@ export interface ContainerOptions extends CommonOptions {
    * see. @default HOME is /tmp
    */
   readonly environment?: Readonly<Record<string, string>> | undefined
-  /** The files and directories of the host to mount. @default none */
+  /** The files and directories on the host to mount. @default none */
   readonly mounts?: ReadonlyArray<ContainerMount> | undefined
   /** The absolute host directories that may contain sources of mounts. @default none */
   readonly allowedRoots?: ReadonlyArray<string> | undefined
@@ -197,8 +197,8 @@ const imageFinding = ({ engine, image }: ContainerOptions): OptionFault => {
   }
   if (typeof image !== "object" || image === null) return ["image", "it must be the name of an image, or { rootfs }"]
   const dialect = engine === undefined ? "podman" : dialectOf(engine)
-  if (dialect !== "podman") return ["image", `${dialect} cannot run a root filesystem of the host; give the name of an image`]
-  if (!isText(image.rootfs) || !isAbsolute(image.rootfs)) return ["image", "rootfs must be an absolute path of the host"]
+  if (dialect !== "podman") return ["image", `${dialect} cannot run a root filesystem from the host; give the name of an image`]
+  if (!isText(image.rootfs) || !isAbsolute(image.rootfs)) return ["image", "rootfs must be an absolute path on the host"]
   return image.rootfs.includes(":") ? ["image", "the path of rootfs must not contain a colon"] : undefined
 }
 
@@ -301,7 +301,7 @@ const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<st
 }
 
 /**
- * Fails if the source of a mount leads to another path than when the plan was made. Programs with access to a shared
+ * Fails if the source of a mount no longer leads to the path that the plan recorded. Programs with access to a shared
  * directory could replace a source in it by a symlink.
  */
 export const checkMounts = ({ mounts }: Plan): Effect.Effect<void, Fault> =>
@@ -321,7 +321,7 @@ const lstat = (path: string): Fs.Stats | undefined => {
 }
 
 /**
- * Fails if the root filesystem is missing or has no shell. The message is clearer than the message of the engine.
+ * Fails if the root filesystem is missing or has no shell. The message is clearer than the engine's message.
  *
  * If `bin` is a symlink, the shell is not checked, because the symlink may have another target inside the container.
  */

@@ -74,10 +74,10 @@ const foreignDirectory: Fault = unavailable(
 )
 
 /**
- * Creates a directory. Returns false if it exists and is a link or belongs to another user.
+ * Creates a directory. Returns false if the path is a link or belongs to another user.
  *
- * Another user who may write in the directory could replace an entry by a symlink. This program would then make the
- * container's user the owner of the symlink's target.
+ * Otherwise that user could replace an entry in the directory by a symlink, and this program would make the container's
+ * user the owner of the symlink's target.
  */
 const ensurePrivate = (directory: string): boolean => {
   makeDirectories(directory, 0o700)
@@ -104,7 +104,7 @@ export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(functi
 })
 
 /**
- * Changes the owner of the workspace. Does so only if this process and the directory belong to root. The contents keep
+ * Changes the owner of the workspace, but only if both this process and the directory belong to root. The contents keep
  * their owner.
  *
  * Changes the opened directory, even if its path now leads to another entry.

@@ -229,10 +229,10 @@ const execute = (engine: Engine, container: Container, requested: Command): Effe
         yield* kill
         return yield* Effect.fail(unavailable(`${engine.program} was killed while it was running the command`))
       }
-      // Both calls also update the number of refused processes.
+      // `isAlive` and `killRemaining` also update the number of refused processes.
       yield* requested.detach === true ? isAlive(container) : killRemaining
       // If the container died together with the command, the end of the container may become known after the end of the
-      // client. So test for it last.
+      // client. So test for the end of the container last.
       if (mayBeEngineExit(code) && container.isEnded()) return yield* Effect.fail(gone)
       return outcome(code)
     })
@@ -275,7 +275,7 @@ const checkBounds = (asked: Omit<bounds.CommandRequest, "stdin">, options: ExecO
   return isBytes(stdin) && stdin.length > bounds.maxStdinCharacters
     ? invalidArgument(
         "stdin",
-        `it has ${stdin.length} bytes, and ${bounds.maxStdinCharacters} are allowed; write it to a file instead`
+        `it has ${stdin.length} bytes, but at most ${bounds.maxStdinCharacters} are allowed; write it to a file instead`
       )
     : undefined
 }

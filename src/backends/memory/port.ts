@@ -142,7 +142,7 @@ const collectStream = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Ef
   })
 
 /**
- * Creates a clock that returns the same object within a millisecond, because creating a DateTime costs more than a
+ * Creates a clock that makes one DateTime per millisecond and reuses it, because creating a DateTime costs more than a
  * whole write.
  */
 const makeCachedClock = (): ((clock: Clock.Clock) => DateTime.Utc) => {

@@ -248,7 +248,7 @@ interface SessionTree {
 
 const sessionTrees = new WeakMap<Slices, SessionTree>()
 
-const otherCaseDetail = "the tree of the session was created with the other value of caseInsensitive"
+const otherCaseDetail = "the session's tree was created with a different value of the option `caseInsensitive`"
 
 const mismatch = new InvalidArgument({
   operation: "InMemory.makeSession",

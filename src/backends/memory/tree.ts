@@ -109,7 +109,10 @@ export const noChildren: Pick<Directory, "children" | "size" | "ordered"> = {
   ordered: undefined
 }
 
-/** An entry in the form that walks use. It reads the size from the node, so walks share it until its directory changes. */
+/**
+ * An entry in the form that walks use. The entry reads the size from the node, so walks share the entry until its directory
+ * changes.
+ */
 class ListedNode implements Child {
   readonly name: string
   readonly kind: Node["kind"]

@@ -276,8 +276,8 @@ export const rename = (confined: Confined, from: FsPath, to: FsPath, replace: bo
 // Only a few of the deepest directories are kept open. So the depth and breadth of a tree need neither more descriptors
 // nor a deeper stack.
 //
-// The removal runs in short slices and can be interrupted between two slices. The remaining entries of the tree are then
-// unchanged.
+// The removal runs in short slices and can be interrupted between two slices. After an interruption, the remaining entries
+// of the tree are unchanged.
 
 interface Removed {
   /** The number of removed files, symlinks and special files. Leftovers do not count. */
@@ -285,7 +285,7 @@ interface Removed {
   readonly directories: number
 }
 
-/** The number of removals, in one or two milliseconds, between two yields to the event loop. */
+/** The number of removals between two yields to the event loop. They take one or two milliseconds. */
 const removalsPerSlice = 128
 const maxReadings = 100
 /** The maximum number of directories that are open at the same time. Each directory needs a descriptor. */
@@ -311,8 +311,8 @@ interface Frame {
 const isLandmark = ({ depth }: Frame): boolean => depth > 0 && depth % 512 === 0 && depth <= 512 * maxOpenDirectories
 
 /**
- * Runs a removal. Returns false if it fails with one of the codes, which mean that the removal is not needed or must be
- * retried.
+ * Runs a removal. Returns false if the removal fails with one of the codes, which mean that the removal is not needed or
+ * must be retried.
  */
 const tryRemoval = (run: () => void, ...codes: ReadonlyArray<string>): boolean => {
   try {

@@ -27,8 +27,8 @@ import type { Confined, HostDirectory } from "./place.ts"
 
 const maxWaitMillis = 30_000
 const markAfterMillis = 250
-/** The maximum delay between two attempts, in milliseconds: at first, and after many attempts. */
-const [minDelayMillis, maxDelayMillis] = [2, 20] as const
+/** The upper bound of the random delay between two attempts, in milliseconds. It grows from the first limit to the last. */
+const [firstDelayLimitMillis, lastDelayLimitMillis] = [2, 20] as const
 /** The maximum number of claim directories of killed processes that a process removes at its first claim. */
 const maxSwept = 256
 
@@ -78,7 +78,8 @@ const claimOnce = (claimPath: string, isWaiting: boolean): Attempt => {
 }
 
 /**
- * Leaves the mark of a process that has waited long. Failures are ignored, because the process then only waits longer.
+ * Adds a mark, so that processes that come later wait for this process. Ignores failures: without a mark, the process only
+ * waits longer.
  */
 const leaveMark = (claimPath: string): ProcessLock.Held | undefined => {
   try {
@@ -99,11 +100,11 @@ type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, 
 const acquire = (claimPath: string, restore: Restore): Effect.Effect<ProcessLock.Held, Fault> =>
   Effect.suspend(() => {
     let waitedMillis = 0
-    let delayLimit: number = minDelayMillis
+    let delayLimit: number = firstDelayLimitMillis
     let marked: ProcessLock.Held | undefined
     const waiting = Effect.flatMap(Random.next, (random) => {
       const milliseconds = 1 + random * (delayLimit - 1)
-      delayLimit = Math.min(maxDelayMillis, delayLimit * 1.5)
+      delayLimit = Math.min(lastDelayLimitMillis, delayLimit * 1.5)
       waitedMillis += milliseconds
       return restore(ProcessLock.pause(milliseconds))
     })

@@ -137,8 +137,8 @@ const cacheLifetimeMillis = 1000
 const procfsMagic = 0x9fa0
 
 /**
- * Returns the directory of this process's descriptors with the pid in its path. This is a fifth faster than
- * `/proc/self`, which the kernel resolves each time.
+ * Returns the directory of this process's descriptors with the pid in its path. The path with the pid is a fifth faster
+ * than `/proc/self`, which the kernel resolves each time.
  */
 const ownDescriptors = (): string => {
   try {
@@ -323,8 +323,8 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
   }
 
   /**
-   * Ends the registration below. The registered function halves the cache for a while when the process has no
-   * descriptors left.
+   * Unregisters the function below. When the process runs out of descriptors, the function clears the cache, and halves its
+   * limit until `cacheLifetimeMillis` have passed.
    */
   const stopReleasing = onExhausted(() => {
     cacheLimit = kept.size >> 1

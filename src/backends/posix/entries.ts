@@ -117,8 +117,8 @@ export const isSmall = (place: HostDirectory): boolean => {
 }
 
 /**
- * Lists a directory without the thread pool. This is three times as fast for a small directory, but blocks the program
- * for a large directory.
+ * Lists a directory without the thread pool: three times as fast for a small directory, but a large directory blocks the
+ * program.
  */
 export const listSync = (place: HostDirectory): ReadonlyArray<Child> => {
   const read = (encoding: "utf8" | "buffer") =>
@@ -324,7 +324,7 @@ const realPath = (root: string): HostPath | undefined => {
   try {
     return fromBytes(Fs.realpathSync.native(root, { encoding: "buffer" }))
   } catch {
-    // The root was removed after it was opened, which every later call reports.
+    // The root was removed after it was opened. Every later call reports the removal.
     return undefined
   }
 }

@@ -193,8 +193,8 @@ const make =
     searchAll({ workers, lend, refuseHardlinks, closed, query, items: itemsOf(files), pathOf }, from)
 
 /**
- * The number of directories that this thread reads, in about 2 ms, before workers take over. Starting a worker takes 40
- * ms.
+ * The number of directories that this thread reads before workers take over. Reading them takes about 2 ms; starting a
+ * worker takes 40 ms.
  */
 const firstDirectories = 128
 const directoriesPerJob = 64
@@ -219,7 +219,7 @@ const mayHold = (): boolean => {
 interface HeldDirectory {
   readonly place: HostDirectory
   lent: number
-  /** True after the walk has left the directory. Its last user then releases it. */
+  /** True after the walk has left the directory. If so, the last user of the directory releases it. */
   isAbandoned: boolean
 }
 
@@ -511,7 +511,7 @@ const makeHostExplorer = <V extends Visit>(
         (isMoved) => (isMoved ? Effect.fail(notFound) : Effect.map(listAgain(visit), ({ children }) => children))
       )
   }
-  /** Waits for the workers before descriptors are closed, because the system reuses their numbers at once. */
+  /** Waits for the workers before descriptors are closed, because the system reuses their numbers immediately. */
   const close: Effect.Effect<void> = Effect.andThen(
     Effect.callback<void>((resume) => {
       treeSearch?.end()

@@ -96,7 +96,7 @@ export interface Confined {
   readonly rootPath: () => HostPath
   readonly caseSensitive: boolean
   /**
-   * Opens a directory. Returns NotFound if it is missing, NotADirectory if a component is a file or symlink, and
+   * Opens a directory. Returns NotFound if the directory is missing, NotADirectory if a component is a file or symlink, and
    * Unavailable if the root is gone.
    */
   readonly directory: (path: FsPath) => HostDirectory | Fault

@@ -40,8 +40,8 @@ export const allocate = (length: number): Uint8Array => new Uint8Array(Buffer.al
 type Done = (error: Error | null, count: number) => void
 
 /**
- * The calls of a disk that transfer bytes. The position `null` means the position of the descriptor, or the end of a
- * file that was opened for appending.
+ * The disk calls that transfer bytes. The position `null` means the position of the descriptor, or the end of a file that
+ * was opened for appending.
  */
 interface TransferCalls {
   readonly readSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number) => number

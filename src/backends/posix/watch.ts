@@ -1,9 +1,8 @@
 /**
  * Watches a tree with one watcher per directory, because Node's recursive watcher follows symlinks and misses entries.
  *
- * Each event of the system names an entry. The entry is inspected and compared with its known state. So an atomic
- * replacement is reported as one update, a temporary file causes no event, and the contents of a new directory are
- * reported too.
+ * Each system event names an entry. The entry is inspected and compared with its known state. So an atomic replacement is
+ * reported as one update, a temporary file causes no event, and the contents of a new directory are reported too.
  *
  * If changes arrive faster than they are read, the changes of each path are merged into one.
  */
@@ -40,7 +39,7 @@ const bufferSize = 1024
 
 const missingNames = ioError("the system does not report which names have changed")
 const tooMany = ioError(
-  "the system's limit of watched directories is reached; on Linux, raise fs.inotify.max_user_watches",
+  "the system's limit on watched directories is reached; on Linux, raise fs.inotify.max_user_watches",
   "ENOSPC"
 )
 

@@ -220,7 +220,7 @@ export const runCommit = <A, E, R>(
 
 const makeUnconfirmed = (fault: Fault): Fault => ({
   ...ioError(
-    "the change was made, but the disk did not confirm that it would survive a crash of the machine",
+    "the change was made, but the disk did not confirm that it would survive a machine crash",
     fault._tag === "IoError" && typeof fault["code"] === "string" ? fault["code"] : undefined
   ),
   cause: fault["cause"]

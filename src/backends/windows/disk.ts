@@ -9,8 +9,8 @@ import { Fs as FsType } from "../../runtime/node.ts"
 import { attempt, awaitCall, retryTransient } from "./errors.ts"
 import { fromBytes, toBytes } from "./names.ts"
 
-// The functions of `node:fs` that the Windows host calls, in the exact form in which it calls them, so that tests can
-// simulate a disk.
+// The functions of `node:fs` that the Windows host calls, with exactly the signatures that it uses. Tests simulate a disk
+// with these functions.
 //
 // Flags are the `constants` of `node:fs`. Windows has no O_NOFOLLOW, so opening a path follows symlinks.
 
@@ -149,7 +149,7 @@ export const flush = (disk: WindowsDisk, descriptor: number): Effect.Effect<void
   awaitCall<void>((end) => disk.fsync(descriptor, (error) => end(error, undefined)))
 
 /**
- * Closes a descriptor and ignores errors. The caller uses it only for descriptors whose failed close cannot lose written
+ * Closes a descriptor and ignores errors. Use this function only for descriptors whose failed close cannot lose written
  * data.
  */
 export const closeQuietly = (disk: WindowsDisk, descriptor: number): void => {

@@ -175,7 +175,7 @@ export interface Opened {
 const maxMemoryBytes = 8 * 1024 * 1024
 const blockBytes = 1024 * 1024
 
-/** An open descriptor. It is closed when it is no longer needed and no read is in progress. */
+/** An open descriptor. The descriptor is closed when it is no longer needed and no read is in progress. */
 interface DescriptorLease {
   readonly descriptor: number
   /** True for the descriptor of a hidden copy, which does not block changes. */
@@ -346,7 +346,7 @@ export const make = (walker: Walker): Handles => {
       if (reader.isClosed || !isLease(lease)) return Effect.void
       const copying = size > maxMemoryBytes - memoryBytes ? copyToDisk(walker, size, lease, restore) : copyToMemory(size, lease)
       return Effect.flatMap(whileInUse<Source>(disk, lease, copying), (copy) => {
-        // The reader was closed or released for another change during the copying.
+        // The reader was closed, or released for a different change, during the copying.
         if (reader.isClosed || reader.source !== lease) discardSource(copy, size)
         else {
           reader.source = copy

@@ -51,10 +51,10 @@ export const nameFault = (name: string, shortNames: "refuse" | "take" = "refuse"
   if (name.endsWith(".") || name.endsWith(" "))
     return invalidPath("a name in it ends in a dot or a space, which Windows removes")
   if (name.length > maxUnits) {
-    return pathTooLong(`a name in it has more than ${maxUnits} UTF-16 units, the limit of Windows`)
+    return pathTooLong(`a name in it has more than ${maxUnits} UTF-16 units, the Windows limit`)
   }
   return shortNames === "refuse" && short.test(name)
-    ? invalidPath("a name in it has the form of the short names of Windows, such as PROGRA~1")
+    ? invalidPath("a name in it has the form of a Windows short name, such as PROGRA~1")
     : undefined
 }
 
@@ -235,7 +235,7 @@ export const toNative = (root: WindowsRoot, path: FsPath, options: NativeOptions
   const native = names.length === 0 ? top : top + (top.endsWith("\\") ? "" : "\\") + names.join("\\")
   const limit = options.useLongPaths ? limits.long : options.makesDirectory === true ? limits.directory : limits.plain
   if (native.length <= limit) return native
-  return pathTooLong(`together with the root, it has ${native.length} UTF-16 units; the limit of Windows is ${limit}`)
+  return pathTooLong(`together with the root, it has ${native.length} UTF-16 units; the Windows limit is ${limit}`)
 }
 
 /**
@@ -273,8 +273,8 @@ const relative = (directory: FsPath, names: ReadonlyArray<string>): string => {
  * Converts the target of a link in `directory` to the form of the port: relative and with slashes.
  *
  * Windows stores the targets of junctions as absolute paths. A target in the root becomes a relative path. Every other
- * target gets a slash at its beginning, which marks targets outside the root on every system. This includes targets
- * that depend on a current drive.
+ * target, even one that depends on a current drive, gets a slash at its beginning, which marks targets outside the root on
+ * every system.
  */
 export const linkTarget = (roots: ReadonlyArray<WindowsRoot>, directory: FsPath, text: string): string => {
   const target = text.replaceAll("/", "\\")

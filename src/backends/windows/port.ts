@@ -25,8 +25,8 @@ import { inspectPath, type Walker } from "./walk.ts"
 import { retryChanged } from "../posix/place.ts"
 import { append, replaceFile } from "./write.ts"
 
-// Reads and creates links on a Windows disk. Links are symbolic links, which not every user may create, and junctions,
-// which lead to a directory by its absolute path.
+// Reads and creates links on a Windows disk. A link is a symbolic link or a junction. Not every user may create symbolic
+// links. A junction leads to a directory by its absolute path.
 //
 // Links are never followed here. Their targets are converted to the form of the port, relative and with slashes, and
 // the engine resolves them.

@@ -14,9 +14,9 @@ import { diskPathOf, isWithinRoot, parseRoot, toNative, type WindowsRoot } from 
 
 // Maps paths of the port to paths of a Windows disk, confined to the root.
 //
-// A call first checks whether Windows allows the path, and then each component of the directory, top down. Finally it
-// asks the system for the final name of the directory, which no alias, junction or mounted volume can hide. An opened
-// file is checked again afterwards.
+// A call first checks whether Windows allows the path, and then each component of the directory, top down. Finally the call
+// asks the system for the final name of the directory, which no alias, junction or mounted volume can hide. An opened file
+// is checked again afterwards.
 //
 // Another process that may write inside the root can still replace a directory by a junction between its check and its
 // use. So the level is `best-effort`. Node has no call on Windows that would allow a higher level.
@@ -39,7 +39,7 @@ export interface Walker {
   /** Returns the system path of a path. Returns InvalidPath or PathTooLong without touching the disk. */
   readonly native: (path: FsPath, makesDirectory?: boolean) => string | Fault
   /**
-   * Opens a directory. Returns NotFound if it is missing, NotADirectory if a component is a file or link, and
+   * Opens a directory. Returns NotFound if the directory is missing, NotADirectory if a component is a file or link, and
    * Unavailable if the root is gone.
    */
   readonly directory: (path: FsPath) => WindowsDirectory | Fault

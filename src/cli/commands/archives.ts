@@ -31,7 +31,7 @@ import {
 } from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
 
-// Resolves the archive argument of a command. The argument is a standard stream, or a file of the machine, relative to the
+// Resolves the archive argument of a command. The argument is a standard stream, or a file on the machine, relative to the
 // working directory and not to the root. A flag or the file extension determines the format.
 
 type Format = "zip" | "tar"
@@ -225,7 +225,7 @@ const checkFile = Effect.fnUntraced(function* (file: string) {
   }
   const kind = kindOfHostPath(yield* hostPathOf(file))
   if (kind === undefined) {
-    const hint = "Name a file of the machine, relative to the current directory and not to the root."
+    const hint = "Name a file on the machine, relative to the current directory and not to the root."
     return yield* archiveError("NotFound", file, "does not exist", hint)
   }
   if (kind === "directory") {

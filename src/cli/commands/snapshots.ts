@@ -144,7 +144,7 @@ const show = Effect.fnUntraced(function* ({ directory, snapshots }: Store, max: 
   const { json } = yield* Settings
   const short = shortIds(all)
   const newest = all.toReversed().slice(0, max)
-  // Process the snapshots one by one and show each at once, because counting changes compares two trees and takes time.
+  // Process the snapshots one by one and show each immediately, because counting changes compares two trees and takes time.
   const details = Stream.mapEffect(Stream.fromIterable(newest), (snapshot) => snapshots.details(snapshot))
   if (json) return yield* listLines(DescribedSnapshot, Stream.map(details, describeSnapshot), () => "")
   yield* listLines(Schema.Any, details, (look, item: Details) => formatRow(look, short(item.snapshot), item))

@@ -1,5 +1,5 @@
 /**
- * Resolves the journal of a command: a file of the machine, relative to the working directory and not to the root. Commands
+ * Resolves the journal of a command: a file on the machine, relative to the working directory and not to the root. Commands
  * that only read a journal never create it, and work while another process writes it.
  */
 import * as Effect from "effect/Effect"
@@ -48,7 +48,7 @@ export const existingJournal = Effect.fnUntraced(function* (file: string) {
     "journal",
     file,
     "does not exist",
-    "Name a file of the machine, relative to the current directory and not to the root; --journal FILE records a journal."
+    "Name a file on the machine, relative to the current directory and not to the root; --journal FILE records a journal."
   )
 })
 

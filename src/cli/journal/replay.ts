@@ -18,7 +18,7 @@ import { checkPosition, openForReading } from "./file.ts"
 const Answer = Schema.Struct({ position: Schema.Int, into: Schema.String, files: Schema.Int })
 
 const directoryError = (tag: "DirectoryNotEmpty" | "NotADirectory", directory: string, what: string): Complaint =>
-  hostPathError(tag, "journal replay", directory, what, "Name a directory of the machine that is empty or does not exist yet.")
+  hostPathError(tag, "journal replay", directory, what, "Name a directory on the machine that is empty or does not exist yet.")
 
 const cannotMakeError = (directory: string, error: unknown): Complaint =>
   hostPathError(

@@ -38,7 +38,7 @@ const statOf = (path: string): Fs.Stats | undefined => {
 
 const isFile = (path: string): boolean => statOf(path)?.isFile() === true
 
-/** Turns errors of the disk into DebugErrors with the given path. */
+/** Turns disk errors into DebugErrors with the given path. */
 const withDebugErrors = <A>(path: string, run: () => A): Effect.Effect<A, DebugError> =>
   Effect.mapError(
     attempt(() => run() as never),
@@ -150,7 +150,7 @@ const isInvalidRequest = (path: string): boolean =>
   path === "" || path.length > 4096 || path.includes("\0") || isAbsolute(path) || /^[a-z]:/i.test(path)
 
 /**
- * Finds another dump below the directory by its path in `list`. Refuses paths that lead out of the directory: paths with "..",
+ * Finds a dump below the directory by its path in `list`. Refuses paths that lead out of the directory: paths with "..",
  * absolute paths, and paths through links.
  */
 export const findBelow = (directory: string, path: string): Effect.Effect<Place, DebugError> => {

@@ -58,7 +58,7 @@ export const make = Effect.fnUntraced(function* (
       places.set(keyOf(place), place)
       return RcMap.get(dumps, keyOf(place))
     })
-  /** Shows another dump, and keeps it open. Requests that still read the previous dump can finish. */
+  /** Switches to a dump, and keeps it open. Requests that still read the previous dump can finish. */
   const showDump = (place: Place.Place) =>
     switchLock.withPermit(
       Effect.gen(function* () {

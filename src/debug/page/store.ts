@@ -49,8 +49,8 @@ addEventListener("hashchange", applyAddress)
 for (const input of ["keydown", "click"]) addEventListener(input, applyAddress, { capture: true })
 
 /**
- * Goes to a place, and adds a history entry unless `replace` is true. Applies the address at once, because the next key press
- * may come before the `hashchange` event.
+ * Goes to a place, and adds a history entry unless `replace` is true. Applies the address immediately, because the next key
+ * press may come before the `hashchange` event.
  */
 export const go = (href: string, { replace = false }: { readonly replace?: boolean } = {}): void => {
   if (replace) history.replaceState(null, "", href)
@@ -101,7 +101,7 @@ effect(() => {
   if (theme.value === "system") delete document.documentElement.dataset["theme"]
   else document.documentElement.dataset["theme"] = theme.value
 })
-/** Switches between light and dark. A choice that equals the theme of the system is stored as "system". */
+/** Switches between light and dark. A choice that equals the system theme is stored as "system". */
 export const switchTheme = (): void => {
   const isDark = theme.value === "system" ? systemIsDark.matches : theme.value === "dark"
   themeKept.set(isDark === systemIsDark.matches ? (isDark ? "light" : "dark") : "system")

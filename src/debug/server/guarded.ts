@@ -76,7 +76,7 @@ const answerApi = <R>(api: Handler<R>) =>
       : Effect.succeed(failureResponse(400, "BadRequest", "the request cannot be read"))
   )
 
-/** Tests whether an incomplete or too large body caused a defect. Such a body is an error of the client. */
+/** Tests whether an incomplete or too large body caused a defect. Such a body is a client error. */
 const isUnreadable = (defect: unknown): boolean =>
   HttpServerError.isHttpServerError(defect) && defect.reason._tag === "RequestParseError"
 

@@ -60,7 +60,7 @@ const checkPrecondition = (options: Precondition | undefined): Fault | undefined
   if (expected === undefined) {
     return invalidArgument(
       "ifMatch",
-      "it is undefined, so it would protect nothing; read the version with version: true, or omit ifMatch"
+      "it is undefined, so it would protect nothing; read the version with `version: true`, or omit `ifMatch`"
     )
   }
   return expected === null || typeof expected === "string"
@@ -76,7 +76,10 @@ const checkOptions = (options: WriteOptions | undefined): Fault | undefined => {
   if (mode !== undefined && !writeModes.includes(mode))
     return invalidArgument("mode", `it must be one of ${writeModes.join(", ")}`)
   if (mode === "create" && options?.ifMatch !== undefined) {
-    return invalidArgument("ifMatch", "mode create expects no file, so there is no version to compare; omit mode or ifMatch")
+    return invalidArgument(
+      "ifMatch",
+      "the mode `create` expects no file, so there is no version to compare; omit `mode` or `ifMatch`"
+    )
   }
   return checkPrecondition(options)
 }

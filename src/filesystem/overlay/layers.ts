@@ -68,7 +68,7 @@ export interface Layers {
   readonly keyOf: (path: FsPath.FsPath) => FsPath.FsPath
   /** Returns the visible entry of the lower tree at a path, even if the upper tree has an entry there. */
   readonly statLower: (path: FsPath.FsPath) => Effect.Effect<FileStat | undefined, Fault>
-  /** Returns the path with its last name in the spelling of the lower tree, which may differ in case. */
+  /** Returns the path with its last name as the lower tree spells it. The spelling may differ in case. */
   readonly toLowerSpelling: (path: FsPath.FsPath) => Effect.Effect<FsPath.FsPath, Fault>
   readonly stat: Backend["stat"]
   readonly list: Backend["list"]

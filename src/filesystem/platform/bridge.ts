@@ -204,8 +204,8 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
     )
 
   /**
-   * Streams the events of the direct entries of a directory, or of all entries below it if `isRecursive`. For a file,
-   * streams only the events of this file.
+   * Streams the events in a directory: those of its direct entries, or of all entries below it if `isRecursive`. For a
+   * file, streams only the file's own events.
    */
   const streamEvents = (path: string, at: ResolvedEntry, isRecursive: boolean): Stream.Stream<WatchEvent, PlatformError> => {
     const base = at.stat.isDirectory ? at.path : FsPath.parent(at.path)

@@ -1,6 +1,6 @@
 /**
- * Opens handles. The flag determines what a handle reads and writes, as the documentation of `Platform.toFileSystem` describes:
- * `r` reads the file as it was opened, `r+` and `w` stage changes, and `a` appends at once.
+ * Opens handles. The flag determines what a handle reads and writes, as the documentation of `Platform.toFileSystem`
+ * describes: `r` reads the file as it was opened, `r+` and `w` stage changes, and `a` appends immediately.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

@@ -153,7 +153,8 @@ const toStat = (path: FsPath.FsPath, info: File.Info): FileStat => {
   })
 }
 
-// Writes to effect's FileSystem: into a temporary file beside the target, which is then renamed.
+// Writes to effect's FileSystem. The bytes go into a temporary file beside the target, and then the temporary file is
+// renamed.
 //
 // A reader therefore sees the old or the new file, and a failed or interrupted write leaves nothing behind. Every call that
 // changes something runs uninterruptibly.

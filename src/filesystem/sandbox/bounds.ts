@@ -29,13 +29,17 @@ const commandViolation = (command: ReadonlyArray<string>): Violation => {
   }
   const length = command.reduce((sum, word) => sum + codePoints(word), 0)
   return length > maxCommandCharacters
-    ? ["command", `it has ${whole(length)} characters where ${whole(maxCommandCharacters)} are allowed; put the rest in a file`]
+    ? [
+        "command",
+        `it has ${whole(length)} characters, but at most ${whole(maxCommandCharacters)} are allowed; put the rest in a file`
+      ]
     : undefined
 }
 
 const variablesViolation = (env: Readonly<Record<string, string>>): Violation => {
   const variables = Object.entries(env)
-  if (variables.length > maxVariables) return ["env", `it has ${variables.length} variables where ${maxVariables} are allowed`]
+  if (variables.length > maxVariables)
+    return ["env", `it has ${variables.length} variables, but at most ${maxVariables} are allowed`]
   for (const [name, value] of variables) {
     if (!variableName.test(name) || name.length > maxVariableNameCharacters) {
       return [
@@ -66,7 +70,7 @@ const stdinViolation = (stdin: string): Violation => {
   if (!stdin.isWellFormed()) return ["stdin", "it contains a lone surrogate"]
   const length = codePoints(stdin)
   return length > maxStdinCharacters
-    ? ["stdin", `it has ${whole(length)} characters where ${whole(maxStdinCharacters)} are allowed; put it in a file`]
+    ? ["stdin", `it has ${whole(length)} characters, but at most ${whole(maxStdinCharacters)} are allowed; put it in a file`]
     : undefined
 }
 
@@ -93,7 +97,7 @@ const codeViolation = (code: string): Violation => {
   return length > maxCodeCharacters
     ? [
         "code",
-        `it has ${whole(length)} characters where ${whole(maxCodeCharacters)} are allowed; write it to a file and run that`
+        `it has ${whole(length)} characters, but at most ${whole(maxCodeCharacters)} are allowed; write it to a file and run that`
       ]
     : undefined
 }

@@ -27,7 +27,7 @@ const controlPattern = /[\u0000-\u001f\u007f]/
 /** The characters that HFS+ ignores when it compares names. */
 const ignorableCharacters = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g
 
-/** The noncharacters at which git's check for HFS+ ends a name, and all characters after them. */
+/** The rest of a name from its first U+FFFE or U+FFFF on. Git's check for HFS+ ignores this rest. */
 const noncharacterTail = /[\ufffe\uffff][^]*/
 
 /**

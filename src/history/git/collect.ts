@@ -80,7 +80,7 @@ interface CollectionRun {
   readonly maxWaste: number
 }
 
-/** Tests whether a path is old enough to be a leftover. `now` must come from the clock of the disk. */
+/** Tests whether a path is old enough to be a leftover. `now` must come from the disk's clock. */
 const isOld = (path: string, now: number): boolean => {
   const stats = lstatIfPresent(path)
   return stats !== undefined && now - stats.mtimeMs > old

@@ -1,5 +1,5 @@
 /**
- * Finds the ids of objects in the packs of a store, by a search in the sorted index files of the packs.
+ * Finds object ids in a store's packs, by a search in the sorted index files.
  *
  * A damaged index is refused, because an object that an index lists is not stored again.
  */
@@ -105,7 +105,7 @@ export interface Pack {
   readonly count: number
   readonly find: (id: Buffer) => number
   readonly id: (at: number) => string
-  /** One byte per object, which is 1 if the object is reachable. */
+  /** One byte per object: 1 if the object is reachable, otherwise 0. */
   readonly reachableFlags: Uint8Array
   readonly unreachableShare: () => number
 }
@@ -193,7 +193,9 @@ interface PackContents {
   readonly crcs: ReadonlyArray<number>
 }
 
-/** The numbers of objects visited and of bytes hashed between two yields to the event loop, which take a few milliseconds. */
+/**
+ * The numbers of objects visited and of bytes hashed between two yields to the event loop. Either takes a few milliseconds.
+ */
 const objectsPerYield = 4 * 1024
 const bytesPerYield = 4 * 1024 * 1024
 

@@ -1,5 +1,5 @@
 /**
- * Writes all new objects of one capture into one pack. This takes a few large writes instead of one file per object.
+ * Writes all new objects of one capture into one pack, with a few large writes instead of one file per object.
  *
  * A stream is written to a separate temporary file, so that other objects can be added at the same time. If the stream has
  * the wrong size, its bytes are removed from the file.
@@ -23,7 +23,8 @@ export interface PackWriter {
   /** Adds an object that is already encoded, with the CRC-32 of its encoding. Otherwise behaves like `add`. */
   readonly addEncoded: (id: string, encoded: Uint8Array, crc: number) => void
   /**
-   * Adds a blob of a given size. A failure or an interruption leaves the pack unchanged. Several streams can be added at once.
+   * Adds a blob of a given size. A failure or an interruption leaves the pack unchanged. Several streams can be added at
+   * the same time.
    */
   readonly addStream: <E, R>(
     size: number,
@@ -53,7 +54,7 @@ export interface PackOptions {
 }
 
 const bufferBytes = 1024 * 1024
-/** The numbers of bytes per chunk of a stream and per read of a file. Writing a chunk takes about a millisecond. */
+/** The chunk size of a stream and the size of a read, in bytes. Writing a chunk takes about a millisecond. */
 const chunkBytes = 256 * 1024
 const readBytes = 2 * 1024 * 1024
 

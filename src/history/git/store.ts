@@ -413,9 +413,7 @@ const makeStats = (git: Process.Git): Store["stats"] =>
     }
   })
 
-/**
- * The milliseconds between two checks for a remover, and the number of checks before the wait fails, which is after 30 seconds.
- */
+/** The milliseconds between two checks for a remover, and the maximum number of checks. The wait fails after 30 seconds. */
 const [pollMillis, maxPolls] = [5, 6000] as const
 
 const waitForRemovers = (directory: string, turn: Turns.StoreLock): Effect.Effect<void, StoreFault> =>

@@ -20,7 +20,7 @@ const lock = ProcessLock.make({
 
 export const directoryOf = (store: string): string => join(store, "turns")
 
-/** Creates a lock and refreshes it until `release`. Throws errors of the system. */
+/** Creates a lock and refreshes it until `release`. Does not wait for other locks; see `findOther`. Throws system errors. */
 export const acquire = (store: string, role: Role): StoreLock => lock.add(directoryOf(store), role)
 
 export const release = lock.remove

@@ -99,7 +99,7 @@ const containsText = async (path: string, text: string, signal: AbortSignal): Pr
 
 const isFile = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** Returns the file name of the dump that owns an archive, or `undefined` if no dump does. Fails with errors of the disk. */
+/** Returns the file name of the dump that owns an archive, or `undefined` if no dump does. Fails with disk errors. */
 const dumpOf = (archive: string): Effect.Effect<string | undefined, unknown> =>
   Effect.tryPromise({
     try: async (signal) => {

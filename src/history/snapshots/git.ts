@@ -150,7 +150,7 @@ type DirectoryRow = readonly [
   directories: ReadonlyArray<string>,
   leaves: ReadonlyArray<LeafRow>,
   /**
-   * The stamp of the directory without its mode, which is the first element of the row. Absent if the directory must be
+   * The stamp of the directory without its mode. The mode is the first element of the row. Absent if the directory must be
    * listed again.
    */
   stamp?: readonly [modified: number, changed: number, inode: number]

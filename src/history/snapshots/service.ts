@@ -27,7 +27,7 @@ import { FilesystemSnapshot } from "./value.ts"
 /** The largest number of changed files, and of bytes per file, for which lines are counted. */
 const maxFiles = 500
 const maxBytes = 1024 * 1024
-/** The number of edits after which the diff stops searching. The counts are then approximate. */
+/** The number of edits after which the diff stops searching. Beyond this number, the counts are approximate. */
 const maxEdits = 100
 
 interface LineCounts {

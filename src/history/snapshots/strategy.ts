@@ -18,7 +18,7 @@ import type { Change, DirectoryNode } from "../tree.ts"
 import type { FilesystemSnapshot } from "./value.ts"
 
 /**
- * The progress of a capture or restore, which first counts all files and then reads the files that may have changed.
+ * The progress of a capture or restore. Both first count all files, and then read the files that may have changed.
  *
  * @since 0.1.0
  */
@@ -66,17 +66,17 @@ export interface LayerOptions {
   /** The handling of a `.git` at the root. `include` captures and restores the `.git` like other entries. @default "include" */
   readonly git?: "include" | "exclude" | undefined
   /**
-   * The largest number of files. A larger tree fails with SnapshotError `budget` before anything is written. An archive counts
-   * directories too. Snapshots in memory have no such limit.
+   * The largest number of files. A larger tree fails with SnapshotError `budget` before anything is written. An archive
+   * counts directories too. Snapshots in memory have no such limit.
    *
-   * @default 1,000,000; of archives Limits.maxArchiveEntries
+   * @default 1,000,000; for archives, Limits.maxArchiveEntries
    */
   readonly maxFiles?: number | undefined
   /**
-   * The largest total size of all files in bytes. A larger tree fails with SnapshotError `budget`. Snapshots in memory have no
-   * such limit.
+   * The largest total size of all files in bytes. A larger tree fails with SnapshotError `budget`. Snapshots in memory have
+   * no such limit.
    *
-   * @default 64 GiB; of archives Limits.maxArchiveBytes
+   * @default 64 GiB; for archives, Limits.maxArchiveBytes
    */
   readonly maxBytes?: number | undefined
   /** True if the root may be the root of a disk, a home directory, or a directory that contains a home directory. @default false */
@@ -239,7 +239,7 @@ export interface StoredSnapshot {
   readonly previous?: string | undefined
   /** The number of FIFOs, sockets and devices, which were not captured. */
   readonly skipped?: number | undefined
-  /** True if the snapshot excludes a `.git` at the root. A restore then keeps the current `.git`. */
+  /** True if the snapshot excludes a `.git` at the root. If so, a restore keeps the current `.git`. */
   readonly excludesGit?: boolean | undefined
 }
 
@@ -251,7 +251,7 @@ export interface TakeOptions {
    * it.
    */
   readonly isPassing?: boolean | undefined
-  /** The id of the new snapshot, a UUID in lower case. @default a new one */
+  /** The id of the new snapshot, a UUID in lower case. @default a new id */
   readonly snapshotId?: string | undefined
   readonly bounds?: Pick<LayerOptions, "maxFiles" | "maxBytes"> | undefined
 }

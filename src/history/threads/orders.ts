@@ -1,6 +1,6 @@
 /** The messages between the program and its threads. An order gives work to a thread, and a report is the answer. */
 
-/** The number of fields of a stamp, which are in this order: size, permission bits, mtimeMs, ctimeMs and inode. */
+/** The number of fields of a stamp: size, permission bits, mtimeMs, ctimeMs and inode, in this order. */
 export const stampLength = 5
 
 /** Files of one directory. */
@@ -25,7 +25,7 @@ export interface CaptureOrder {
 
 export interface CaptureReport {
   readonly _tag: "Captured"
-  /** The id of each file, or "" for a file that could not be opened or has another stamp. */
+  /** The id of each file, or "" if the file could not be opened or its stamp differs from the stamp in the order. */
   readonly ids: ReadonlyArray<string>
   /**
    * The offset in `bytes` at which each object ends. For a file without an object, the offset is the end of the

@@ -20,7 +20,7 @@ export const isCrossDeviceFault = (fault: Fault): boolean => fault._tag === "IoE
 
 const chunkBytes = 64 * 1024
 
-/** The largest file, in bytes, whose whole content a copy keeps in memory. */
+/** The size in bytes of the largest file that a copy keeps in memory as a whole. */
 export const maxWholeBytes = 1024 * 1024
 
 const setAttributes = (port: Backend, path: FsPath.FsPath, { kind, mode, modifiedAt }: FileStat): Effect.Effect<void, Fault> =>

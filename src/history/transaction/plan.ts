@@ -22,7 +22,7 @@ import { isGone, removeDirectory, removeWhole } from "./entries.ts"
 /** A part of the tree in which entries can be renamed. */
 export interface Region {
   readonly path: FsPath.FsPath
-  /** True if renames work only inside `path` itself. Staged entries are then directly in `path`. */
+  /** True if renames work only inside `path` itself. If so, staged entries are directly in `path`. */
   readonly isFlat: boolean
 }
 

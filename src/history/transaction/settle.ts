@@ -197,7 +197,7 @@ const swapTimeoutMillis = 2_000
 const isSwapping = ({ state }: Transactions.Entry): boolean => state === "forward" || state === "back"
 
 const stillSwapping = ({ header }: Transactions.Entry, root: Transactions.Root): Fault =>
-  unavailable(`process ${header.owner} is still changing files of ${JSON.stringify(root.path)}; try again`)
+  unavailable(`process ${header.owner} is still changing files in ${JSON.stringify(root.path)}; try again`)
 
 const toPath = (from: string, to: string): FsPath.FsPath => {
   const path = relative(from, to)

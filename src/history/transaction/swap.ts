@@ -93,7 +93,7 @@ const undoStep = Effect.fnUntraced(function* (port: Backend, moves: Moves, token
   if (move.opens !== undefined) yield* setMode(port, path, move.opens)
 })
 
-/** Tests whether the renames or their undo needed to make the directory writable. */
+/** Tests whether the renames, or their undo, had to make the directory writable. */
 const wasOpened = ({ becomes, kind, was }: ModeChange): boolean =>
   kind === "directory" && (isUnwritable(was) || isUnwritable(becomes))
 

@@ -1,8 +1,9 @@
 /**
  * Mutual exclusion of transactions on one tree, across all processes of this installation.
  *
- * A transaction must not see the intermediate state of another transaction. Each process creates its own lock before it looks
- * for other locks. So of two processes that start at once, at least one sees the other, removes its own lock and waits.
+ * A transaction must not see the intermediate state of another transaction. Each process creates its own lock before it
+ * looks for other locks. So if two processes start at the same time, at least one of the two sees the other's lock, removes
+ * its own lock and waits.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"

@@ -1,8 +1,8 @@
 /**
- * Archive files on the disk of the host.
+ * Archive files on the host's disk.
  *
  * A file is written under a temporary name in the same directory and then renamed. So the path always has the complete old
- * archive or the complete new one.
+ * archive or the complete new archive.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

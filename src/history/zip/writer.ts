@@ -1,6 +1,6 @@
 /**
- * Writes a filesystem as a ZIP archive in constant memory. Small files are compressed in one call, and large files are
- * streamed.
+ * Writes a filesystem as a ZIP archive, with constant memory use. Small files are compressed in one call, and large files
+ * are streamed.
  *
  * The same tree at the same time gives the same bytes, because all times in an archive are the current time.
  *
@@ -27,13 +27,13 @@ type Bytes<E = never> = Stream.Stream<Uint8Array, E>
 
 const chunkBytes = 64 * 1024
 
-/** The maximum numbers of entries, and of bytes of their contents, that are compressed at a time. */
+/** The maximum numbers of entries and of content bytes that are compressed at a time. */
 const [entriesPerPart, bytesPerPart] = [128, 256 * 1024] as const
 
 /** The minimum number of entries for compression in threads. For fewer entries, starting the threads takes too long. */
 const minThreadedItems = 256
 
-/** The minimum size of a file, in bytes, whose compressed size may need 64 bits. */
+/** The smallest file size, in bytes, at which the compressed size may need 64 bits. */
 const wideSizeThreshold = 0xf000_0000
 
 /** The longest name in bytes. The format stores the length in 16 bits. */
@@ -229,7 +229,10 @@ export class Writer {
     )
   }
 
-  /** Prepares a symlink or a directory as an ordinary file, so that other readers do not create a symlink or a directory. */
+  /**
+   * Prepares a symlink or a directory as an ordinary file, so that other libraries do not create a symlink or a directory
+   * from it.
+   */
   #odd(item: Item): Effect.Effect<Prepared, ArchiveError> {
     const mode = item.kind === "directory" ? modeOf(Format.fileType, item.mode) : Format.fileType | 0o600
     const content = item.kind === "symlink" ? Buffer.from(item.target) : new Uint8Array(0)

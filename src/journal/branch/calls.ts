@@ -84,7 +84,7 @@ interface WriteRequest extends Omit<Sending, "correlationId" | "createMode"> {
   readonly fault?: ((fault: FileFault) => Fault) | undefined
 }
 
-/** The wrapper of an error of the caller's stream, which distinguishes the error from errors of the journal. */
+/** The wrapper of an error from the caller's stream, which distinguishes the error from journal errors. */
 class SourceFailure<E> {
   readonly error: E
   constructor(error: E) {
@@ -226,9 +226,9 @@ const tooLarge = (allowed: number, actual: number): Fault => ({
 const maxEditRetries = 8
 
 /**
- * Edits a file by a read and a write. This is necessary with the thirteen basic entries, and if the limits of the caller are
- * below the standard limits. With `extended`, the write requires the version that was read. If the file has changed and
- * `ifMatch` is not set, the edit is retried.
+ * Edits a file by a read and a write. Used with the thirteen basic entries, and if the caller's limits are below the
+ * standard limits. With `extended`, the write requires the version that was read. If the file has changed and `ifMatch` is
+ * not set, the edit is retried.
  */
 const editByReading = (
   means: CallContext,
@@ -273,8 +273,7 @@ const editByReading = (
 }
 
 /**
- * Tests whether the limits of the caller are at least the standard limits. If so, the leaf may apply its own limits to the
- * edit.
+ * Tests whether the caller's limits are at least the standard limits. If so, the leaf may apply its own limits to the edit.
  */
 const hasStandardLimits = ({ maxFileSize, maxReadBytes }: Limits.LimitsShape): boolean =>
   maxFileSize >= Limits.standard.maxFileSize && maxReadBytes >= Limits.standard.maxReadBytes

@@ -99,11 +99,11 @@ export interface Requests {
    */
   readonly request: <E extends Single>(entry: E, options?: RequestOptions) => Effect.Effect<Answer<E>, RequestError>
   /**
-   * Emits the requested content in constant memory. Emits nothing before the whole answer has arrived. So after a fault, the
-   * stream fails without having emitted bytes.
+   * Emits the requested content, with constant memory use. Emits nothing before the whole answer has arrived. So after a
+   * fault, the stream fails without having emitted bytes.
    */
   readonly stream: (entry: FileRead, options?: RequestOptions) => Stream.Stream<Uint8Array, RequestError | FileFault>
-  /** Sends the bytes of a stream in constant memory. Writes nothing if the stream fails or is interrupted. */
+  /** Sends the bytes of a stream, with constant memory use. Writes nothing if the stream fails or is interrupted. */
   readonly send: <E, R>(
     write: Sending,
     content: Stream.Stream<Uint8Array, E, R>,

@@ -143,8 +143,8 @@ const send = <E, R, A, E2, R2>(
         awaitWritten
       )
     /**
-     * Tells an extended leaf to drop the chunks so far. Any other leaf would take this entry for the end of the write. Such a
-     * leaf drops the chunks when the next chunk does not arrive in time.
+     * Tells an extended leaf to drop the chunks so far. Sends nothing to any other leaf, which would take the entry for the
+     * end of the write. Such a leaf drops the chunks when the next chunk does not arrive in time.
      */
     const discard = Effect.suspend(() =>
       extended && hasBegun && !isComplete && waiter.end === undefined

@@ -117,7 +117,7 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
   ...writeFields,
   /** The treatment of links. Only the part at offset 0 has this field. */
   ...links,
-  /** True to cancel the write. The leaf then discards the parts of the write, and sends no answer. Requires `isFinal`. */
+  /** True to cancel the write. If so, the leaf discards the parts of the write, and sends no answer. Requires `isFinal`. */
   discard: Schema.optionalKey(Schema.Boolean)
 }) {}
 
@@ -316,7 +316,7 @@ export class FileFault extends Schema.TaggedClass<FileFault>("fs-algebra/FileFau
   faultKind: FaultKind,
   path: Schema.String,
   message: Schema.String,
-  /** The complete error, because the eleven kinds cannot express every error of the backend. */
+  /** The complete error, because the eleven kinds cannot express every backend error. */
   error: Schema.optionalKey(FsError)
 }) {}
 

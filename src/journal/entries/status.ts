@@ -19,7 +19,7 @@ export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algeb
       instance: Schema.String,
       prefix: Schema.String,
       extended: Schema.Boolean,
-      /** The time, in milliseconds, that the leaf waits for another leaf that serves a path. */
+      /** The time, in milliseconds, that the leaf lets a request wait if no leaf serves its path. */
       grace: nonNegativeInt,
       position: nonNegativeInt,
       /** True if the leaf is running and was not replaced. */
@@ -52,6 +52,6 @@ export class DaemonChanged extends Schema.TaggedClass<DaemonChanged>("fs-algebra
   prefix: Schema.optionalKey(Schema.String),
   /** True if a leaf appends FileStarted before each change. @default false */
   extended: Schema.optionalKey(Schema.Boolean),
-  /** The time, in milliseconds, that a leaf waits for another leaf that serves a path. @default 5,000 */
+  /** The time, in milliseconds, that a leaf lets a request wait if no leaf serves its path. @default 5,000 */
   grace: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)))
 }) {}

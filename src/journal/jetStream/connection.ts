@@ -88,8 +88,8 @@ type Problem = Refusal | JournalError | Unreachable
 const transientCodes: ReadonlySet<number> = new Set([10_004, 10_007, 10_008, 10_009, 10_041, 10_118])
 
 /**
- * The retry options for creating a stream. If two clients create the same stream at once, the server refuses one client. The
- * refused client may not find the stream immediately.
+ * The retry options for creating a stream. If two clients create the same stream at the same time, the server refuses one
+ * client. The refused client may not find the stream immediately.
  */
 export const creationRetryOptions = {
   times: 10,

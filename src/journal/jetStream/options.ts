@@ -37,7 +37,7 @@ export interface Options {
   readonly name: string
   readonly authentication?: Authentication | undefined
   /**
-   * The TLS options. `true` trusts the certificate authorities of the machine. An object contains PEM texts instead.
+   * The TLS options. `true` trusts the machine's certificate authorities. An object contains PEM texts instead.
    * @default the server decides
    */
   readonly tls?: boolean | { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined
@@ -64,7 +64,7 @@ const invalidOption = (detail: string): Effect.Effect<never, JournalError> =>
 export const checkOptions = ({ maxBytes, name, replicas = 1, servers }: Options): Effect.Effect<void, JournalError> => {
   if (!/^[\w-]{1,200}$/.test(name))
     return invalidOption(`the journal name ${JSON.stringify(name)} must contain only letters, digits, "-" and "_"`)
-  if (servers.length === 0) return invalidOption("the option servers is empty; give the address of a NATS server")
+  if (servers.length === 0) return invalidOption("the option `servers` is empty; give the address of a NATS server")
   if (!Number.isInteger(replicas) || replicas < 1 || replicas > 5)
     return invalidOption(`replicas must be 1 to 5, but is ${replicas}`)
   if (maxBytes !== undefined && !(Number.isSafeInteger(maxBytes) && maxBytes > 0))

@@ -1,7 +1,6 @@
 /**
- * Processes the journal entry by entry, and takes the unanswered requests of which this leaf is in charge. These include
- * requests from before its start. For a chunked write, only the number of bytes is kept in memory, because the content stays
- * in the journal.
+ * Processes the journal entry by entry, and takes the unanswered requests of which this leaf is in charge, even from before
+ * its start. For a chunked write, only the number of bytes is kept in memory, because the content stays in the journal.
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -206,7 +205,8 @@ export const make = (
     const { intent, started, triedLeaves: tried } = request
     if (!hadEarlierLeaf(request) || !isMutation(intent)) return undefined
     const begunBy = started?.instance
-    // A leaf that serves other files cannot compare its files with the recorded state.
+    // If this leaf serves other files than the leaf that began the change, it cannot compare its files with the recorded
+    // state.
     const isOverOtherFiles = tried.some((leaf) => leaf.instance === begunBy && !Registry.supersedes(me, leaf))
     return isOverOtherFiles
       ? { started: undefined, isUncertain: true }

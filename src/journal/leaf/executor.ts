@@ -203,7 +203,7 @@ export const make = (options: Options): Executor => {
   }
 
   const waitUntilEmpty = waitUntil(() => acceptedWork.size === 0)
-  /** Drops the requests that have not begun. They stay unanswered, so the next leaf carries them out. */
+  /** Drops the requests that have not begun. A dropped request stays unanswered, so the next leaf carries it out. */
   const dropUnbegun = Effect.sync(() => {
     for (const work of [...acceptedWork.values()].filter(({ hasBegun }) => !hasBegun)) {
       work.isAnswered = true

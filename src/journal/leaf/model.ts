@@ -39,7 +39,7 @@ export const retryWhileBusy = <A, E, R>(maxRetries: number, effect: Effect.Effec
   return attempt(maxRetries, firstDelayMillis)
 }
 
-/** The content of a write, as a stream in constant memory or as a whole. */
+/** The content of a write, as a stream with constant memory use, or as a whole. */
 export interface IncomingContent {
   readonly size: number
   readonly stream: Stream.Stream<Uint8Array, JournalError>

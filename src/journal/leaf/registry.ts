@@ -14,7 +14,7 @@ export interface AnnouncedLeaf {
   readonly instance: string
   readonly prefix: FsPath.FsPath
   readonly extended: boolean
-  /** The time in milliseconds that the leaf waits for an owner of a path. */
+  /** The time, in milliseconds, that the leaf lets a request wait if its path has no owner. */
   readonly grace: number
   readonly position: number
 }

@@ -126,14 +126,14 @@ export interface LeafOptions {
    * @default "posix"
    */
   readonly names?: "posix" | "windows" | undefined
-  /** The largest number of requests that run at once. @default 16 */
+  /** The largest number of requests that run at the same time. @default 16 */
   readonly concurrency?: number | undefined
   /** The timeout of a request. For a large content, the longest time without progress. @default 30 seconds */
   readonly timeout?: Duration.Input | undefined
   /** The longest wait for the next chunk of a write. @default 60 seconds */
   readonly idle?: Duration.Input | undefined
   /**
-   * The longest wait of a request for a leaf that serves its path. Then the request fails with Unavailable.
+   * The longest wait of a request for a leaf that serves its path. After this wait, the request fails with Unavailable.
    * @default 5 seconds
    */
   readonly grace?: Duration.Input | undefined
@@ -144,8 +144,8 @@ export interface LeafOptions {
    */
   readonly resume?: "reads" | "all" | undefined
   /**
-   * True if the leaf supports the `Extended` entries. Then answers contain complete errors, metadata and versions, and the
-   * leaf records the existing state before each change.
+   * True if the leaf supports the `Extended` entries. If so, answers contain complete errors, metadata and versions, and
+   * the leaf records the existing state before each change.
    * @default false
    */
   readonly extended?: boolean | undefined

@@ -579,7 +579,7 @@ const invalidPositionFault: Fault = {
   _tag: "InvalidArgument",
   argument: "to",
   path: FsPath.root,
-  detail: "the option to must be a position, or 0 to undo all changes"
+  detail: "the option `to` must be a position, or 0 to undo all changes"
 }
 
 export const undo = (

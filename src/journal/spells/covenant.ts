@@ -101,8 +101,8 @@ const settledPositions = Effect.fnUntraced(function* ({ invocations, files, spel
 })
 
 /**
- * Returns the daemons of the covenant, which the caller must start. If a daemon fails, all callers that wait for an answer
- * fail too.
+ * Returns the daemons of the covenant. The caller must start the daemons. If a daemon fails, all callers that wait for an
+ * answer fail too.
  */
 export const make = Effect.fnUntraced(function* (
   routing: SpellRouting

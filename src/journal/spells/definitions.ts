@@ -57,7 +57,7 @@ export class SpellInvocation extends Schema.TaggedClass<SpellInvocation>("fs-alg
 }) {}
 
 /**
- * The result of a spell. Its form is in the spell's definition.
+ * The result of a spell. The spell's definition declares its schema.
  *
  * @since 0.1.0
  */
@@ -210,7 +210,7 @@ const editFile = {
       if (old_string !== undefined || new_string !== undefined || replace_all !== undefined) {
         return "the parameters must have either edits, or old_string and new_string"
       }
-      return edits.length > 0 || "the parameter edits must have at least one edit"
+      return edits.length > 0 || "the parameter `edits` must have at least one edit"
     })
   ),
   result: Schema.Struct({ path, replacements: nonNegativeInt, bytes_written: nonNegativeInt, diff: Schema.String })

@@ -92,8 +92,8 @@ const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
 const mkdir = (directory: string): void => void makeDirectories(directory, 0o700)
 
 /**
- * Removes the temporary files of dead processes. Computes ages by the clock of the disk, which may differ from the clock of
- * the machine.
+ * Removes the temporary files of dead processes. Computes ages by the disk's clock, because it may differ from the
+ * machine's clock.
  */
 const removeLeftovers = (directory: string): void => {
   const entries = Fs.readdirSync(directory).filter((name) => draftNamePattern.test(name))

@@ -101,7 +101,7 @@ const recoverEnd = <E>(
       return yield* new JournalError({
         operation,
         reason: "invalid",
-        detail: "the existing journal is not chained; open it without the option chained"
+        detail: "the existing journal is not chained; open it without the option `chained`"
       })
     }
     const pages = Pages.make(descriptor, from, decode)
@@ -303,13 +303,12 @@ export const makeFollowing = <E, I>(
         attempt(operationFollowing, () => Fs.fstatSync(descriptor))
       ),
       ({ nlink, size }) => {
-        if (nlink === 0) return Effect.fail(failure("io", "the file of the journal was removed"))
+        if (nlink === 0) return Effect.fail(failure("io", "the journal file was removed"))
         if (state === undefined) return scanLock.withPermit(Effect.andThen(openPages, scanNew))
         // Compare the size with the end of the last complete append, because a new append may have replaced an incomplete
         // line.
         if (size === state.point.offset) return Effect.void
-        if (size < state.point.offset)
-          return Effect.fail(failure("corrupt", "entries were removed from the file of the journal"))
+        if (size < state.point.offset) return Effect.fail(failure("corrupt", "entries were removed from the journal file"))
         return scanLock.withPermit(scanNew)
       }
     )

@@ -257,7 +257,7 @@ const copy = (disk: Disk, from: number, to: number, start: number, end: number):
           }),
           (read) =>
             read === 0
-              ? Effect.fail(failure("corrupt", "entries were removed from the file of the journal"))
+              ? Effect.fail(failure("corrupt", "entries were removed from the journal file"))
               : Effect.andThen(Effect.yieldNow, next(at + read))
         )
   return Effect.suspend(() => next(start))
@@ -302,7 +302,7 @@ export const compact = (
     Effect.gen(function* () {
       const { before } = options
       if (typeof before === "number" && (!Number.isSafeInteger(before) || before < 1)) {
-        return yield* failure("invalid", "the option before must be a time or a position of at least 1")
+        return yield* failure("invalid", "the option `before` must be a time, or a position of at least 1")
       }
       const path = yield* attempt(operation, () => realPath(resolve(journalPath)))
       const stats = yield* attempt(operation, () => Fs.statSync(path))

@@ -20,7 +20,7 @@ export interface Pages<E> {
    */
   readonly add: (length: number, recorded?: Recorded<E>) => void
   readonly last: () => number
-  /** Returns the result of `Store.read` synchronously. Throws errors of the system. */
+  /** Returns the result of `Store.read` synchronously. Throws system errors. */
   readonly read: (after: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
   readonly readBackward: (before: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
 }
@@ -42,7 +42,7 @@ const compactedError = (after: number, last: number): JournalError =>
     operation: "Journal.read",
     reason: "compacted",
     position: after + 1,
-    detail: `the journal was compacted, and the entries up to ${last} were removed; read after 0 to skip them, or after ${last}`
+    detail: `the journal was compacted: the entries up to ${last} were removed; read after ${last}, or after 0 to begin at the first remaining entry`
   })
 
 export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pages<E> => {

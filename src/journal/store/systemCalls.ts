@@ -1,4 +1,4 @@
-/** Runs system calls and converts their errors to JournalErrors, without the paths of the host. */
+/** Runs system calls and converts their errors to JournalErrors, without paths on the host. */
 import * as Effect from "effect/Effect"
 import { isSystemError } from "../../model/realms.ts"
 import * as Host from "../../runtime/host.ts"

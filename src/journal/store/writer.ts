@@ -37,7 +37,7 @@ export const realDisk: Disk = {
 const operation = "Journal.append"
 
 /**
- * The limits of a write. `batch`: the largest batch in UTF-16 units; one append may be larger. `inline`: the largest size, in
+ * The write limits. `batch`: the largest batch in UTF-16 units; one append may be larger. `inline`: the largest size, in
  * bytes, at which a synchronous write is faster than the thread pool.
  */
 const writeLimits = { batch: 4 * 1024 * 1024, inline: 64 * 1024 } as const
@@ -69,7 +69,7 @@ interface ComposedAppend {
 }
 
 interface Writer {
-  /** Appends all entries or no entry, even after an interruption. Returns the last position. */
+  /** Appends all entries or no entry, even if the call is interrupted. Returns the last position. */
   readonly append: (append: Append) => Effect.Effect<number, JournalError>
   readonly close: Effect.Effect<void>
 }
@@ -128,8 +128,8 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     if (permanentError !== undefined) throw permanentError
     if (isDirty) truncateToPoint()
     const size = disk.size(descriptor)
-    if (size === undefined) throw failure("io", "the file of the journal was removed")
-    if (size !== point.offset) throw failure("corrupt", "another program has changed the file of the journal")
+    if (size === undefined) throw failure("io", "the journal file was removed")
+    if (size !== point.offset) throw failure("corrupt", "another program has changed the journal file")
   }
 
   const take = (): Array<QueuedAppend> => {

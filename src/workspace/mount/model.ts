@@ -29,7 +29,7 @@ export class MountError extends Schema.TaggedError<MountError>("fs-algebra/Mount
 }
 
 /**
- * A file or directory of the machine to copy into a workspace.
+ * A file or directory on the machine to copy into a workspace.
  *
  * @since 0.1.0
  */

@@ -32,7 +32,7 @@ export interface OpenDirectory {
   (root: string): Effect.Effect<Backend, FsError, Scope.Scope>
 }
 
-/** The function that opens a directory of the machine, as a reference that tests replace. */
+/** The function that opens a directory on the machine, as a reference that tests replace. */
 export const OpenDirectory: Context.Reference<OpenDirectory> = Context.Reference<OpenDirectory>(
   "fs-algebra/workspace/OpenDirectory",
   {
@@ -78,7 +78,7 @@ export const realRoots = (allowedRoots: ReadonlyArray<string>): ReadonlyArray<st
   return out
 }
 
-/** Returns a path of the machine relative to a root that contains it. Returns `undefined` if the relative path is not valid. */
+/** Returns a path on the machine relative to a root that contains it. Returns `undefined` if the relative path is not valid. */
 const pathWithin = (root: string, real: string): FsPath.FsPath | undefined => {
   const path = FsPath.fromSegments(relative(root, real).split(sep).filter(Boolean))
   return FsPath.parse(path) === path ? path : undefined
@@ -182,7 +182,7 @@ interface Globs {
 
 interface SurveyedDirectory {
   readonly above: SurveyedDirectory | undefined
-  /** The real path inside the root, which leads through no link. */
+  /** The real path inside the root. The path leads through no link. */
   readonly at: FsPath.FsPath
   readonly path: FsPath.FsPath
   /** True if a path can express the names of this directory and its parents. A name that is not valid text has no path. */

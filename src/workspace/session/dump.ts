@@ -297,7 +297,7 @@ const writeLines = Effect.fnUntraced(function* (staged: StagedDump, lines: strin
 const tooManyReplacements = new SessionError({
   operation,
   reason: "io",
-  detail: "other dumps replaced the dump during each attempt; try again"
+  detail: "another process replaced the dump during every attempt; try again"
 })
 
 /** Publishes the dump. Tries again if another dump with the same name was published during the attempt. */

@@ -221,7 +221,7 @@ export const decode = Effect.fnUntraced(function* (
   if (unknownSlices.length > 0) {
     const names = unknownSlices.map(({ name }) => quoteId(name)).join(", ")
     return yield* Effect.fail(
-      makeError(errorContext)("unknownSlice", `the session has slices that are not in the option slices: ${names}`)
+      makeError(errorContext)("unknownSlice", `the session has slices that are not in the option \`slices\`: ${names}`)
     )
   }
   const found = new Map<AnySlice, ReadonlyArray<unknown>>()

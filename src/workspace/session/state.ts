@@ -21,7 +21,7 @@ interface Share {
   readonly kept: Kept
 }
 
-/** Runs all effects, even if some die. Then dies with the causes of all effects that died. */
+/** Runs all effects, even if some die, and finally dies with the causes of all effects that died. */
 export const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void> =>
   Effect.gen(function* () {
     const reasons: Array<Cause.Reason<never>> = []
@@ -219,7 +219,7 @@ export class State {
   }
 }
 
-/** Notifies all users of cells other than `except`, even if one throws. Then throws the first error. */
+/** Notifies all users of cells other than `except`, even if one throws, and finally throws the first error. */
 const notifyHolders = (entries: ReadonlyArray<InstalledSlice>, except: CellHolder | undefined): void => {
   const errors: Array<unknown> = []
   for (const entry of entries) {

@@ -166,8 +166,8 @@ export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks,
       const sizeBytes = stat?.sizeBytes ?? sniffer.sizeBytes()
       const isAdded = mode === "append" && sizeBytes > sniffer.sizeBytes()
       const encoding = isAdded ? encodingAfterAppend(before?.encoding, sniffer.hint()) : sniffer.hint()
-      // Use the earlier time, because the clock of the kernel is less precise and the creation time must not be after the
-      // modification time.
+      // Use the earlier of the two times, because the kernel's clock is less precise and the creation time must not be
+      // after the modification time.
       const created = stat?.modifiedAt === undefined ? at : DateTime.min(at, stat.modifiedAt)
       setFiles(tree, Files.recordWrite(tree.files, { path, mode, encoding, sizeBytes, at, created }), path)
     })

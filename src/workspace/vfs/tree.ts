@@ -24,7 +24,7 @@ import type { Files } from "./files.ts"
 // Copies a directory into an empty directory. The copy is confined to the source, because another program may change the source
 // at the same time. Files are cloned or copied, never hard-linked. Sockets, FIFOs, devices and unfinished writes are skipped.
 
-/** The number of files that are copied at once, which is the default size of Node's thread pool. */
+/** The number of files that are copied at the same time: the default size of Node's thread pool. */
 const concurrency = 4
 
 const openConfined = (directory: string): Effect.Effect<Confined, Fault, Scope.Scope> =>

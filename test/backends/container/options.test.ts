@@ -87,7 +87,7 @@ const refused: ReadonlyArray<readonly [argument: string, options: unknown]> = [
   ["mounts", { mounts: [{ source, target: "/a/b" }], allowedRoots, workdir: "/a/b/c" }]
 ]
 
-describe("the options of a container", () => {
+describe("the options of a container:", () => {
   for (const [argument, options] of refused) {
     it(`${JSON.stringify(options).replaceAll(top, "")} is refused before anything runs`, () => {
       const fault = made(options)

@@ -80,7 +80,7 @@ for (const kind of shells) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("cannot be read from another process that has received the pid of the process that held it open", () =>
+    it.live("cannot be read through a process that has the reused pid of the process that held it open", () =>
       Effect.gen(function* () {
         const { asked, port, root } = yield* ground(kind, "born() { _b=7; [ ! -e other ] || _b=8; }")
         Fs.writeFileSync(join(root, "large"), content)

@@ -73,7 +73,7 @@ describe("a file that another program has open", () => {
     )
   }
 
-  it.effect("does not keep a waiting caller from being interrupted", () =>
+  it.effect("lets a waiting caller be interrupted", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\f`, "old")
@@ -122,7 +122,7 @@ describe("a read-only file", () => {
     ["replaced by a move", (port) => port.rename(p("other"), p("f"), { replace: true })]
   ] as ReadonlyArray<readonly [string, (port: Port) => Effect.Effect<unknown, Fault>]>
   for (const [what, change] of changes) {
-    it.effect(`is not ${what}, which fails without a retry`, () =>
+    it.effect(`is not ${what}; the attempt fails without a retry`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host()
         disk.put(`${root}\\f`, "old")

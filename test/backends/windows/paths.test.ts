@@ -61,15 +61,15 @@ describe("nameFault", () => {
     ["a\ud800", "InvalidPath", "surrogate"],
     ["a".repeat(256), "PathTooLong", "255"],
     ["😀".repeat(128), "PathTooLong", "255"],
-    ["GIT~1", "InvalidPath", "short names"],
-    ["git~1", "InvalidPath", "short names"],
-    ["PROGRA~1.TXT", "InvalidPath", "short names"],
-    ["progra~1.txt", "InvalidPath", "short names"],
-    ["A~1", "InvalidPath", "short names"],
-    ["AB12CD~1.C", "InvalidPath", "short names"],
-    ["ABCDEF~1", "InvalidPath", "short names"],
-    ["A~999999", "InvalidPath", "short names"],
-    ["LONGN~10.TEX", "InvalidPath", "short names"]
+    ["GIT~1", "InvalidPath", "short name"],
+    ["git~1", "InvalidPath", "short name"],
+    ["PROGRA~1.TXT", "InvalidPath", "short name"],
+    ["progra~1.txt", "InvalidPath", "short name"],
+    ["A~1", "InvalidPath", "short name"],
+    ["AB12CD~1.C", "InvalidPath", "short name"],
+    ["ABCDEF~1", "InvalidPath", "short name"],
+    ["A~999999", "InvalidPath", "short name"],
+    ["LONGN~10.TEX", "InvalidPath", "short name"]
   ]
   for (const [name, tag, why] of refused) {
     it(`refuses ${JSON.stringify(name.length > 40 ? name.slice(0, 8) + "…" : name)} as ${tag}: ${why}`, () => {
@@ -263,7 +263,7 @@ describe("roots on Windows", () => {
   })
 })
 
-describe("paths on the disk", () => {
+describe("paths on the disk:", () => {
   const rows: ReadonlyArray<readonly [root: string, path: string, plain: string, verbatim: string]> = [
     ["C:\\r", "a/b", "C:\\r\\a\\b", "\\\\?\\C:\\r\\a\\b"],
     ["C:\\", "a/b", "C:\\a\\b", "\\\\?\\C:\\a\\b"],
@@ -318,7 +318,7 @@ describe("paths on the disk", () => {
   })
 })
 
-describe("isWithinRoot", () => {
+describe("isWithinRoot:", () => {
   const rows: ReadonlyArray<readonly [root: string, native: string, isWithin: boolean]> = [
     ["C:\\Work", "C:\\Work", true],
     ["C:\\Work", "c:\\WORK\\a", true],

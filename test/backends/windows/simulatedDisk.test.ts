@@ -37,7 +37,7 @@ it("node:fs has the calls of the simulated disk", () => {
 
 describe("names on the simulated disk", () => {
   // Measured on Wine: which pairs of spellings are the same name.
-  it("ignore case and keep it", () => {
+  it("are case-insensitive and case-preserving", () => {
     for (const [a, b] of ["aA", "éÉ", "σΣ", "ǆǄ"].map((pair) => [...pair])) assert.strictEqual(upcase(a!), upcase(b!), a)
     for (const [a, b] of [
       ["ß", "SS"],

@@ -1,6 +1,6 @@
 /**
- * The tree of the simulated disk: directories, files and links, found by name as on NTFS. Names ignore case and keep it, an 8.3
- * name leads to its file, and links within a path are followed.
+ * The tree of the simulated disk: directories, files and links, found by name as on NTFS. Names are case-insensitive and
+ * case-preserving. An 8.3 name leads to its file, and links within a path are followed.
  */
 import { isName, read, type Reading, shortName, upcase } from "./simulatedNames.ts"
 

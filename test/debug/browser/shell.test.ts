@@ -59,7 +59,7 @@ describe.skipIf(!hasChromium())("the frame of the debug view", () => {
         await soon(() => page.getByRole("navigation", { name: "Path" }).innerText()).toBe("workspace\n/\nsrc\n/\na.ts")
       }))
 
-    it("follows the theme of the system until the user chooses another theme, and remembers the choice", () =>
+    it("follows the system theme until the user chooses another theme, and remembers the choice", () =>
       look(
         served,
         async (page) => {

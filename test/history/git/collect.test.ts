@@ -608,7 +608,7 @@ describe.runIf(hasGit && needs("collecting on a disk that is full", canMount, "r
     const pieces = (next: () => number, count: number) => Array.from({ length: count }, () => noise(next, size))
     const files = (all: ReadonlyArray<Buffer>): Tree => Object.fromEntries(all.map((bytes, i) => [`f${i}`, bytes]))
 
-    it.effect("frees the space of useless objects although the old and the new pack do not fit at once", () =>
+    it.effect("frees the space of useless objects although the old and the new pack do not fit at the same time", () =>
       Effect.gen(function* () {
         const next = random(14)
         const base = yield* disk("size=12m")

@@ -97,7 +97,7 @@ const key = Arbitrary.map(
 
 const mark = "%fs-algebra%"
 
-describe("names in git trees", () => {
+describe("names in git trees:", () => {
   it.each([
     ["a.txt", "a.txt"],
     [".gitignore", ".gitignore"],

@@ -510,7 +510,7 @@ describe.skipIf(!canMount)("packs on a disk of four megabytes (skipped where not
     "detail" in fault &&
     String(fault.detail).includes("the disk is full (ENOSPC)")
 
-  it.live("that added objects have filled fail at the next stream and at the end, and leave no file", () =>
+  it.live("that becomes full while objects are added fail at the next stream and at the end, and leave no file", () =>
     Effect.gen(function* () {
       const directory = yield* disk
       const writer = yield* open(directory)

@@ -308,7 +308,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     })
   )
 
-  it.effect("reports a reference to a commit that this library did not make as damaged, and lists the other snapshots", () =>
+  it.effect("lists intact snapshots, and reports as damaged each reference to a commit of another program", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: id, id: intact } = yield* snapshot(store, { a: "1" })

@@ -206,7 +206,7 @@ describe("directories as git trees", () => {
     ["0600 a\r\n", "CRLF line ends"]
   ])("modes %j are corrupt: %s", (modes) => assert.strictEqual(reasonOf(withModes(decoded, Buffer.from(modes))), "corrupt"))
 
-  it("valid modes are applied", () =>
+  it("get the modes of a valid modes entry", () =>
     assert.deepStrictEqual(
       Result.getOrThrow(withModes(decoded, Buffer.from("0700 .\n0640 a\n"))).entries.get("a"),
       file(0o640)
@@ -281,9 +281,9 @@ describe("snapshots as commits", () => {
     [`${whole}\0`, "a NUL"]
   ])("%j is corrupt: %s", (text) => assert.strictEqual(reasonOf(decodeCommit(Buffer.from(text))), "corrupt"))
 
-  it("bytes that are not UTF-8 are corrupt", () =>
+  it("are corrupt if they contain bytes that are not UTF-8", () =>
     assert.strictEqual(reasonOf(decodeCommit(Buffer.concat([Buffer.from(whole), Buffer.from([0xff])]))), "corrupt"))
 
-  it("a NUL in a message is replaced, because git would truncate the message there", () =>
+  it("replace a NUL in a message, because git would truncate the message there", () =>
     assert.strictEqual(Result.getOrThrow(decodeCommit(encodeCommit({ ...commit, message: "a\0b" }))).message, "a\ufffdb"))
 })

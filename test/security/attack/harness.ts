@@ -57,7 +57,7 @@ const accuse = (tally: Tally, { kind, why }: { readonly kind: Kind; readonly why
 
 const moved = "another program moved or replaced this directory while it was read; try again"
 
-/** Returns a complaint when a failure shows a path of the host or a mistake of our own. */
+/** Returns a complaint when a failure shows a path on the host or a mistake of our own. */
 const isUnfit = (operation: Operation, failure: Failure, ground: Ground): string | undefined => {
   const { _tag, code, detail } = failure as { readonly _tag: string; readonly code?: string; readonly detail?: string }
   if (operation.tellsMoves === true && _tag === "Unavailable" && detail === moved) return undefined
@@ -66,7 +66,7 @@ const isUnfit = (operation: Operation, failure: Failure, ground: Ground): string
     return `said ${JSON.stringify({ ...failure, cause: undefined })}`
   const text = JSON.stringify({ ...failure, cause: undefined, path: undefined })
   return text.includes(ground.root) || text.includes("/proc/") || text.includes("/out")
-    ? `showed a path of the host: ${text}`
+    ? `showed a path on the host: ${text}`
     : undefined
 }
 

@@ -89,8 +89,8 @@ const isGone = (errors: string): boolean =>
   hasError(errors) && errors.split("\n").every((line) => line === "" || line.endsWith(": No such file or directory"))
 
 /**
- * Tests whether a fault affects all requests, for example because the container does not answer. Requests for single
- * paths would then only multiply the delay.
+ * Tests whether a fault affects all requests, for example because the container does not answer. After such a fault,
+ * requests for single paths would only multiply the delay.
  */
 const affectsAllRequests = ({ _tag }: Fault): boolean => _tag === "Unavailable" || _tag === "Timeout"
 
@@ -221,8 +221,8 @@ const makeMark = (): string => {
 
 interface Contents {
   /**
-   * The number (from 1) of the first path that needs another request. It is never 1, and `undefined` if no path needs
-   * another request.
+   * The number (from 1) of the first path that needs a separate request. It is never 1, and `undefined` if no path needs a
+   * separate request.
    */
   readonly left: number | undefined
   readonly wholes: ReadonlyMap<number, Whole>

@@ -32,8 +32,8 @@ interface Entry {
 const maxSurveyBytes = 4 * 1024 * 1024
 
 /**
- * Returns the maximum size of the copy's list, in bytes. This list is longer than the original's, because each path
- * begins with another name.
+ * Returns the maximum size of the copy's list, in bytes. The list may be longer than the list of the original, because each
+ * path begins with the name of the copy.
  */
 const maxCopySurveyBytesOf = (entries: ReadonlyArray<Entry>, to: Uint8Array): number =>
   Math.min(64 * 1024 * 1024, maxSurveyBytes + entries.length * to.length)

@@ -185,8 +185,8 @@ export const open = (place: ShellRoot, path: FsPath): Effect.Effect<Handle, Faul
 
 // Publishes files atomically in the container.
 //
-// Content is written to a file with a hidden name in the same directory. Then one step gives the file its final name. A
-// small file takes one request. A large file or a stream is first sent in blocks.
+// Content is written to a file with a hidden name in the directory of the target. Then one step gives the file its final
+// name. A small file takes one request. A large file or a stream is first sent in blocks.
 
 const withTemporary = <A, E, R>(path: FsPath, use: (temporary: FsPath) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   TemporaryNames.withName((name) => use(join(parent(path), name)))
@@ -469,8 +469,8 @@ const findFittingEnd = (all: ReadonlyArray<EntryRequest>, start: number): number
 }
 
 /**
- * The positions of the paths among the arguments of the request: the position of the first path, and the distance
- * between two paths. The answer identifies a removed entry by this position.
+ * The position of the first path among the request's arguments, and the distance to the next path. The reply names a
+ * removed entry by the position of its path.
  */
 const [firstArgument, argumentsPerEntry] = [4, 3]
 

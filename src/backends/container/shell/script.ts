@@ -458,10 +458,10 @@ done
 `
 
 /**
- * Returns the program for `sh -c`, with additional functions.
+ * Returns the program for `sh -c`, with the given shell functions added.
  *
- * The first line of the program's input is the key with which each request begins. After the key, a request has its
- * number, the size of its input in bytes, and the call. The loop ends when the input ends or can no longer be trusted.
+ * The first line of the program's input is the key with which each request begins. After the key, a request has its number,
+ * the size of its input in bytes, and the call. The loop ends when the input ends or can no longer be trusted.
  */
 export const program = (...functions: ReadonlyArray<string>): string => [beginning, primitives, ...functions, loop].join("")
 

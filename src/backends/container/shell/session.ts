@@ -53,7 +53,7 @@ interface Answers {
 /**
  * Creates a splitter that keeps at most `maxBytes` bytes of an answer.
  *
- * With `refusesTrailingOutput`, output after the end line in the same chunk is `unasked`. Otherwise it is ignored.
+ * With `refusesTrailingOutput`, output after the end line in the same chunk is `unasked`. Otherwise such output is ignored.
  */
 export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers => {
   const noBytes: Buffer = Buffer.alloc(0)
@@ -170,7 +170,7 @@ export interface Options {
   /** The maximum size of an answer in bytes. A larger answer ends the shell. @default 256 MiB */
   readonly maxAnswerBytes?: number | undefined
   /**
-   * The time that an interrupted caller waits for a request that is already sent, in milliseconds.
+   * The time, in milliseconds, that an interrupted caller waits for the answer to a request that was already sent.
    * @default 10 seconds
    */
   readonly interruptTimeoutMillis?: number | undefined

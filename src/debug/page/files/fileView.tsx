@@ -338,7 +338,7 @@ const useFile = (path: string) => {
     },
     [path, at.value, version.value, part, part === undefined ? line : undefined]
   )
-  // Ignore a response for another file.
+  // Ignore a response for a file that is no longer shown.
   const value = asked.value?.path === path ? asked.value : undefined
   const loadedPart = value?.file?.part
   const next = partAsked(loadedPart)

@@ -371,8 +371,8 @@ export const FilesView = () => {
       filter.current?.focus()
       filter.current?.select()
     }
-    // Set the focus at once, so that no typed letter is lost. On a narrow screen, where the file covers the tree, show the tree
-    // first.
+    // Set the focus immediately, so that no typed letter is lost. On a narrow screen, where the file covers the tree, show
+    // the tree first.
     if (filter.current?.offsetParent !== null) return focus()
     go(fileHref(""))
     queueMicrotask(focus)

@@ -102,7 +102,7 @@ export const Changes = () => {
         : Promise.resolve(undefined),
     [from, to, canCompare, version.value]
   )
-  // Ignore a response for other snapshots.
+  // Ignore a response for snapshots that are no longer compared.
   const changes = value !== undefined && value.from === (from ?? null) && value.to === (to ?? null) ? value.changes : undefined
   const kindFilter = params["kind"] ?? ""
   const rows = useMemo(() => {

@@ -25,8 +25,8 @@ import {
 } from "./parts.tsx"
 import { briefOf, detailOf, escapeLine, escapeText, formatCount, formatDuration, millisOf } from "./words.ts"
 
-// Holds the loaded part of the journal, latest first. While the list is scrolled to the top, new entries are added at once. At
-// other times, new entries are added later, so that the list does not move.
+// Holds the loaded part of the journal, latest first. While the list is scrolled to the top, new entries are added
+// immediately. At other times, new entries are added later, so that the list does not move.
 
 const pageSize = 200
 const maxPageEntries = 1000

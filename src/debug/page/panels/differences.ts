@@ -1,7 +1,7 @@
 /** Compares two texts by line. The comparison is a separate module, because tests load it without a browser. */
 import * as TextDiff from "effect/TextDiff"
 
-/** The step budget of one comparison. The number of steps is the number of lines times the number of differences. */
+/** The step budget of one comparison. A comparison takes one step per line and difference. */
 const maxSteps = 20_000_000
 
 /** A differing range, as character positions in both texts. The ends are exclusive. */

@@ -26,7 +26,10 @@ export const formatAbsolute = (millis: number): string => {
   return `${dayOf(date)} ${clockOf(date)}`
 }
 
-/** Formats a time as `23:59:00`. If the span is longer than a day, the result contains the day. */
+/**
+ * Formats a time on an axis of `spanMillis`. The longer the axis, the coarser the text: from milliseconds (up to 5 s) to
+ * the day alone (over three days).
+ */
 export const formatClock = (millis: number, spanMillis: number): string => {
   const date = new Date(millis)
   if (spanMillis > 3 * 86_400_000) return dayOf(date)
@@ -52,7 +55,7 @@ export const formatAgo = (millis: number, now: number): string => {
   return seconds < 0 ? `in ${text}` : `${text} ago`
 }
 
-/** Tests whether a message is only the size of the original message. Such a message is not shown. */
+/** Tests whether a message is only the size of the original message, and so is not shown. */
 export const isOnlySize = (message: string): boolean => /^\d+ characters$/.test(message)
 
 export const formatDuration = (millis: number): string => {

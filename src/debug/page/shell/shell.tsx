@@ -334,7 +334,7 @@ const SourceTitle = () => {
 const currentKey = "\u0000now"
 
 const Snapshots = () => {
-  // The other views have their own choice of snapshots.
+  // Only the files view uses this choice; the other views have their own choices of snapshots.
   if (snapshots.value.length === 0 || place.value.view !== "files") return null
   const chosen = snapshots.value.find(({ id }) => id === at.value)
   const label = chosen?.label ?? at.value ?? (meta.value?.kind === "workspace" ? "Now" : "This dump")

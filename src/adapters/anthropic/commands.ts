@@ -1,0 +1,194 @@
+/** Functions that both tools use: the check of a request, errors in the provider's words, and lines of text. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import { type Call, type Definition, type Refused, refused, type ToolFailure } from "../../agent/definition.ts"
+import * as Tool from "../../agent/Tool.ts"
+import { formatSize as size } from "../../model/words.ts"
+
+/** The parameters that commands can have, by their type. `range` is a pair of line numbers. */
+const types = {
+  command: "string",
+  file_text: "string",
+  insert_line: "integer",
+  insert_text: "string",
+  new_path: "string",
+  new_str: "string",
+  old_path: "string",
+  old_str: "string",
+  path: "string",
+  view_range: "range"
+} as const
+
+export type Parameter = keyof typeof types
+
+/** The parameters of each command. A parameter with a question mark may be missing. */
+export type Commands = Readonly<Record<string, ReadonlyArray<Parameter | `${Parameter}?`>>>
+
+const isOf = (type: (typeof types)[Parameter], value: unknown): boolean =>
+  type === "string"
+    ? typeof value === "string"
+    : type === "integer"
+      ? Number.isSafeInteger(value)
+      : Array.isArray(value) && value.length === 2 && value.every((line) => Number.isSafeInteger(line))
+
+const words = { string: "a string", integer: "an integer", range: "a list of two integers" } as const
+
+/** Returns the known arguments of a request. Throws an error with the provider's words if the request is malformed. */
+export const checkRequest = (tool: string, commands: Commands, input: unknown): Readonly<Record<string, unknown>> => {
+  const sent = (typeof input === "object" && input !== null ? input : {}) as Readonly<Record<string, unknown>>
+  const command = sent["command"]
+  if (typeof command !== "string" || !Object.hasOwn(commands, command)) {
+    const allowed = Object.keys(commands).join(", ")
+    const shown = typeof command === "string" ? command : JSON.stringify(command)
+    throw new Error(`Unrecognized command ${shown}. The allowed commands for the ${tool} tool are: ${allowed}`)
+  }
+  const checked: Record<string, unknown> = { command }
+  for (const parameter of commands[command]!) {
+    const isOptional = parameter.endsWith("?")
+    const name = (isOptional ? parameter.slice(0, -1) : parameter) as Parameter
+    const value = Object.hasOwn(sent, name) ? sent[name] : undefined
+    if (value === undefined || value === null) {
+      if (isOptional) continue
+      throw new Error(`Parameter \`${name}\` is required for command: ${command}`)
+    }
+    if (!isOf(types[name], value)) throw new Error(`Invalid \`${name}\`. It should be ${words[types[name]]}.`)
+    checked[name] = value
+  }
+  return checked
+}
+
+const fields = {
+  command: Schema.String,
+  file_text: Schema.optionalKey(Schema.String),
+  insert_line: Schema.optionalKey(Schema.Int),
+  insert_text: Schema.optionalKey(Schema.String),
+  new_path: Schema.optionalKey(Schema.String),
+  new_str: Schema.optionalKey(Schema.String),
+  old_path: Schema.optionalKey(Schema.String),
+  old_str: Schema.optionalKey(Schema.String),
+  path: Schema.optionalKey(Schema.String),
+  view_range: Schema.optionalKey(Schema.Array(Schema.Int))
+}
+
+/** The arguments of a checked request. Each command has the arguments that `Commands` names. */
+export type Request = Schema.Struct<typeof fields>["Type"]
+
+export type CommandTool = Definition<string, typeof fields, typeof Schema.Null, never>
+
+interface CommandToolOptions {
+  readonly name: string
+  readonly does: "reads" | "changes"
+  readonly example: Schema.Struct<typeof fields>["Encoded"]
+  readonly touches: CommandTool["touches"]
+  readonly answer: (request: Request, call: Call) => Effect.Effect<string, ToolFailure>
+}
+
+/** Makes a tool whose message is the answer of a command. Policies see the tool under the provider's name. */
+export const commandTool = ({ answer, does, example, name, touches }: CommandToolOptions): CommandTool =>
+  Tool.make({
+    name,
+    description: `Carries out the commands of Anthropic's tool ${name}.`,
+    parameters: Schema.Struct(fields),
+    value: Schema.Null,
+    does,
+    needsFilesystem: true,
+    examples: [example],
+    touches,
+    handle: (request, call) => Effect.map(answer(request, call), (message) => ({ message, value: null }))
+  })
+
+export const fail = (happened: string, advice = ""): Effect.Effect<never, Refused> => Effect.fail(refused(happened, advice))
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+export interface TextFile {
+  readonly text: string
+  readonly version: string
+}
+
+/** Reads a UTF-8 file with its version, which the policies then know. */
+export const readText = (call: Call, path: FsPath, shown: string): Effect.Effect<TextFile, ToolFailure> =>
+  Effect.flatMap(call.filesystem.readBytes(path, { version: true }), ({ content, version }) => {
+    try {
+      const text = decoder.decode(content)
+      call.memory.saw(path, version, text)
+      return Effect.succeed({ text, version })
+    } catch {
+      return fail(`The file ${shown} is not UTF-8 text (${size(content.length)}).`)
+    }
+  })
+
+/** Replaces the text of a file that has the given version. */
+export const replaceText = (call: Call, path: FsPath, text: string, ifMatch: string): Effect.Effect<string, ToolFailure> =>
+  Effect.map(call.filesystem.write(path, text, { mode: "replace", ifMatch, version: true }), ({ version }) => {
+    call.memory.saw(path, version, text)
+    return version
+  })
+
+export const withLf = (text: string): string => text.replaceAll("\r\n", "\n")
+
+/** Returns the 1-based lines on which a text occurs, without overlap. An empty text occurs nowhere. */
+export const linesOf = (text: string, wanted: string): ReadonlyArray<number> => {
+  const found: Array<number> = []
+  let [line, counted] = [1, 0]
+  for (let at = wanted === "" ? -1 : text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + wanted.length)) {
+    for (; counted < at; counted++) if (text.charCodeAt(counted) === 10) line++
+    found.push(line)
+  }
+  return found
+}
+
+/** Replaces the only occurrence of a text. Keeps the line endings, the encoding and the byte order mark of the file. */
+export const replaceOnly = (
+  call: Call,
+  path: FsPath,
+  edit: { readonly oldText: string; readonly newText: string },
+  ifMatch: string
+): Effect.Effect<TextFile, ToolFailure> =>
+  Effect.andThen(call.filesystem.edit(path, edit, { ifMatch }), readText(call, path, path))
+
+/** Inserts lines after the given number of lines. One line ending at the end of the new text is ignored. */
+export const insertLines = (text: string, after: number, inserted: string): string => {
+  const ending = text.includes("\r\n") ? "\r\n" : "\n"
+  const lines = text.split(ending)
+  lines.splice(after, 0, withLf(inserted).replace(/\n$/, "").replaceAll("\n", ending))
+  return lines.join(ending)
+}
+
+export const countLines = (text: string): number => withLf(text).split("\n").length
+
+interface Listed {
+  readonly path: string
+  readonly isDirectory: boolean
+}
+
+/** Lists the entries of a directory up to two levels deep, in the order of their names, without hidden ones. */
+export const listTwoLevels = (
+  fs: Algebra,
+  top: FsPath,
+  isShown: (name: string) => boolean,
+  depth = 2
+): Effect.Effect<ReadonlyArray<Listed & { readonly at: FsPath }>, ToolFailure> =>
+  Effect.flatMap(fs.list(top), (entries) =>
+    Effect.map(
+      Effect.forEach(
+        entries.filter(({ addressable, name }) => addressable && isShown(name)).sort((a, b) => (a.name < b.name ? -1 : 1)),
+        ({ name, path }) =>
+          // A link that is broken or leads out of the root is left out.
+          Effect.flatMap(Effect.option(fs.stat(path)), (found) => {
+            if (found._tag === "None") return Effect.succeed([])
+            const { isDirectory } = found.value
+            const entry = { path: name, isDirectory, at: path }
+            if (!isDirectory || depth === 1) return Effect.succeed([entry])
+            const children = Effect.orElseSucceed(listTwoLevels(fs, path, isShown, depth - 1), () => [])
+            return Effect.map(children, (below) => [
+              entry,
+              ...below.map((child) => ({ ...child, path: `${name}/${child.path}` }))
+            ])
+          })
+      ),
+      (all) => all.flat()
+    )
+  )
