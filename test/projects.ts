@@ -21,6 +21,7 @@ export const engines = [
 /** Files that attack, kill, interrupt or starve the product, or give it forged input. */
 export const adversarial = [
   "test/{concurrency,durability,faults,interruption,security}/**/*.test.ts",
+  "test/adapters/McpFilesystem.hostile.test.ts",
   "test/agent/{adapter.faults,changes.faults,changes.processes}.test.ts",
   "test/conformance/{adversarial,mutants}.test.ts",
   "test/history/{badInput.*,concurrent,concurrentProcesses,transaction.faults,transaction.recover,planted,restoreKilled}.test.ts",
@@ -36,6 +37,7 @@ export const host = [
   "test/adapters/NodeFs.{git,random,bundlers}.test.ts",
   "test/adapters/{DeepAgents,JustBash}.test.ts",
   "test/documentation/{configuration,examples,guides}.test.ts",
+  "test/adapters/McpFilesystem{,.laws}.test.ts",
   "test/agent/{everywhere,everywhere.sessions,mcp.processes,patchOracle,section.awkward,snapshotTools}.test.ts",
   "test/backends/PosixHost*.test.ts",
   "test/conformance/{branch,posixHostRoots,variants}.test.ts",
