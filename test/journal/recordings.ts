@@ -64,8 +64,7 @@ const run = (fs: Algebra, command: Command): Effect.Effect<unknown, FsError | Un
 /** Removes the identity of a stat, which a journal does not contain. */
 export const withoutIdentity = <A>(value: A): Omit<A, "identity"> => {
   if (typeof value !== "object" || value === null || !("identity" in value)) return value
-  const { identity, ...rest } = value
-  return rest as Omit<A, "identity">
+  return Object.fromEntries(Object.entries(value).filter(([key]) => key !== "identity")) as Omit<A, "identity">
 }
 
 /** Returns the result of a command as data, or the tag of its error. */
