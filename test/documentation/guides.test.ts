@@ -32,7 +32,7 @@ import { recipes } from "./recipes.ts"
 type Service = Filesystem.Filesystem
 
 /** Documents whose programs another test compiles and runs. */
-const elsewhere: ReadonlySet<string> = new Set(["src/guides/backend.md"])
+const elsewhere: ReadonlySet<string> = new Set(["src/guides/adapters.md", "src/guides/backend.md"])
 
 const directory = makeProgramDirectory(".readme")
 

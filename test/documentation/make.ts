@@ -1,6 +1,6 @@
 /**
  * Generates documentation from the code. `node test/documentation/make.ts` makes the API pages in dist/docs; the
- * argument `abilities` makes the tables of abilities, and `pictures` the pictures of the tour and the debug view.
+ * argument `abilities` makes the tables of abilities, `adapters` the guide of the adapters, and `pictures` the pictures of the tour and the debug view.
  */
 import * as Effect from "effect/Effect"
 import { writeFileSync } from "node:fs"
@@ -16,9 +16,16 @@ const abilities = async (): Promise<ReadonlyArray<string>> => {
   return []
 }
 
+const adapters = async (): Promise<ReadonlyArray<string>> => {
+  const found = await import("./adapters.ts")
+  writeFileSync(join(root, guide("adapters")), found.pageOf(await found.adapters()))
+  return []
+}
+
 const made: Readonly<Record<string, () => Promise<ReadonlyArray<string>>>> = {
   api: async () => (await import("./typedoc.ts")).makePages(join(root, "dist", "docs")),
   abilities,
+  adapters,
   pictures: async () => {
     await (await import("./tourPicture.ts")).makeTourPicture(join(pictures, "tour.png"))
     await (await import("./debugPicture.ts")).makeDebugPicture(join(pictures, "debug.png"))

@@ -1,0 +1,84 @@
+/** Writes the guide scoreboard.md from the outcomes. */
+import { type Chapter, chapters, randomPrograms } from "./chapters.ts"
+import type { Outcome } from "./score.ts"
+import type { Subject } from "./subjects.ts"
+
+export interface Row {
+  readonly subject: Pick<Subject, "documented" | "how" | "isOurs" | "name" | "short" | "version">
+  /** The outcomes by the name of the law. */
+  readonly outcomes: ReadonlyMap<string, Outcome>
+}
+
+const words = { Held: "held", Broken: "**broken**", NotApplicable: "-" } as const
+
+const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
+  [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |\n`).join("")
+
+/** Escapes a title for a cell. Code marks keep patterns such as `**` as they are. */
+const cell = (text: string): string => text.replaceAll(/[*_<\\|]+/g, (marks) => [...marks].map((mark) => `\\${mark}`).join(""))
+
+const count = ({ outcomes }: Row, { checks }: Pick<Chapter, "checks">, tag: Outcome["_tag"]): number =>
+  checks.filter(({ name }) => outcomes.get(name)?._tag === tag).length
+
+const everything = { checks: chapters.flatMap(({ checks }) => checks) }
+
+const summary = (rows: ReadonlyArray<Row>): string =>
+  table(
+    ["filesystem", "version", "held", "broken", "not applicable", "how it is made"],
+    rows.map((row) => [
+      row.subject.isOurs === true ? row.subject.name : `\`${row.subject.name}\``,
+      row.subject.version,
+      ...(["Held", "Broken", "NotApplicable"] as const).map((tag) => String(count(row, everything, tag))),
+      row.subject.how
+    ])
+  )
+
+const byChapter = (rows: ReadonlyArray<Row>): string =>
+  table(
+    ["chapter", ...rows.map(({ subject }) => subject.short)],
+    chapters.map((chapter) => [
+      `[${chapter.title}](#${chapter.title
+        .toLowerCase()
+        .replaceAll(/[^a-z -]/g, "")
+        .replaceAll(" ", "-")})`,
+      ...rows.map((row) => {
+        const broken = count(row, chapter, "Broken")
+        return `${count(row, chapter, "Held")}${broken === 0 ? "" : `, **${broken} broken**`}`
+      })
+    ])
+  )
+
+const chapterTable = ({ checks, title }: Chapter, rows: ReadonlyArray<Row>): string =>
+  `## ${title}\n\n${table(
+    ["law", "ids", ...rows.map(({ subject }) => subject.short)],
+    checks.map(({ name, ref }) => [cell(name), cell(ref), ...rows.map(({ outcomes }) => words[outcomes.get(name)!._tag])])
+  )}`
+
+export const page = (rows: ReadonlyArray<Row>, date: string): string => {
+  const documented = rows.flatMap(({ subject }) =>
+    subject.documented === undefined ? [] : [`- \`${subject.name}\`: ${subject.documented}\n`]
+  )
+  return `# The scoreboard
+
+The [laws](laws.md) of this library, run on filesystems of other packages. \`npm run scoreboard\` writes this page; the last run was on ${date}.
+
+${summary(rows)}
+Each package is connected by the same few lines: an object of the shape of \`node:fs\` becomes effect's FileSystem, call by call, and
+\`Platform.fromFileSystem\` makes a filesystem of it. This port writes a file under another name and renames it, holds locks, and checks each part of a
+path for links. So a broken law is broken by the calls of the package, and not because the package lacks a call for it. A law counts as broken
+if it does not end within 30 s. A law that needs an ability that a filesystem lacks is not applicable, and never counts as held. The laws about
+options of a backend are not run, because the options are those of the port.
+
+A broken law is not always a mistake of the package: the laws are promises of this library, which others need not make. The packages document these
+meanings that differ from the laws:
+
+${documented.join("")}
+To see why a law is broken, run \`npm run scoreboard -- memfs\`. It prints the expected and the actual result of each broken law, with the calls
+before it. To run the laws on a filesystem of your own, see [testing.md](testing.md#the-laws).
+
+${byChapter(rows)}
+${chapters.map((chapter) => chapterTable(chapter, rows)).join("\n")}
+The programs are the first ${randomPrograms.runs} of one seed: writes, edits, deletes, moves, copies, links and listings, whose results and final tree must equal those of a
+small model.
+`
+}
