@@ -31,7 +31,7 @@ export const adversarial = [
 
 /** Files that need a disk, a child process, git or the command line. */
 export const host = [
-  "test/{cli,differential,history,packaging}/**/*.test.ts",
+  "test/{cli,differential,history,packaging,remote}/**/*.test.ts",
   "test/documentation/{configuration,examples,guides}.test.ts",
   "test/agent/{everywhere,everywhere.sessions,mcp.processes,patchOracle,section.awkward,snapshotTools}.test.ts",
   "test/backends/PosixHost*.test.ts",
