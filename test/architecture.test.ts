@@ -67,6 +67,11 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "workspace"],
     packages: (specifier) => node(specifier) || is("effect/ai", "effect/http", "effect/rpc")(specifier)
   },
+  remote: {
+    folders: ["model", "port", "runtime", "engine", "filesystem"],
+    packages: (specifier) =>
+      node(specifier) || is("effect/http", "effect/rpc", "effect/socket", "@effect/platform-node")(specifier)
+  },
   debug: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "workspace", "journal", "agent"],
     packages: (specifier) =>
@@ -99,6 +104,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
       "workspace",
       "journal",
       "agent",
+      "remote",
       "debug",
       "testing"
     ],

@@ -32,7 +32,7 @@ export const adversarial = [
 
 /** Files that need a disk, a child process, git or the command line. */
 export const host = [
-  "test/{cli,differential,history,packaging,scoreboard}/**/*.test.ts",
+  "test/{cli,differential,history,packaging,remote,scoreboard}/**/*.test.ts",
   "test/adapters/AnthropicTools.sdk.test.ts",
   "test/adapters/NodeFs.{git,random,bundlers}.test.ts",
   "test/adapters/{DeepAgents,JustBash}.test.ts",

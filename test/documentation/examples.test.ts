@@ -20,6 +20,7 @@ const compiledOnly: ReadonlySet<string> = new Set([
   "src/backends/WindowsHost.ts",
   "src/debug/Server.ts",
   "src/filesystem/Sandbox.ts",
+  "src/remote/Remote.ts",
   "src/history/SnapshotStore.ts",
   "src/journal/JetStream.ts",
   "src/testing/Suite.ts",

@@ -134,6 +134,19 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
     const error = await Effect.runPromise(Effect.provide(missing, beside(scratch(), ["no-such-program"])))
     assert.strictEqual(error._tag, "Unavailable")
   },
+  // remote
+  serveFiles: async () => {
+    const { remoteTodos, serveFiles } = await load<{
+      serveFiles: (address: string, token: string) => Effect.Effect<string, unknown, Service | Scope.Scope>
+      remoteTodos: (url: string, token: string) => ReturnType<Filesystem.Algebra["grep"]>
+    }>("serveFiles")
+    const search = Effect.flatMap(serveFiles("127.0.0.1:0", "secret"), (address) => remoteTodos(`http://${address}`, "secret"))
+    const { matches } = await within(Effect.scoped(search), { "a.md": "TODO: tea\n" })
+    assert.deepStrictEqual(
+      matches.map(({ lineContent }) => lineContent),
+      ["TODO: tea"]
+    )
+  },
   // getting-started
   firstGrep: async () => {
     const { firstGrep } = await load<{ firstGrep: FromRoot<ReadonlyArray<string>> }>("firstGrep")

@@ -1,0 +1,198 @@
+/** The transports of a remote filesystem by the text of their address: HTTP, WebSocket and Unix sockets. */
+import type * as NodeHttp from "node:http"
+import type * as NodeNet from "node:net"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import * as ByteSize from "effect/ByteSize"
+import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServer from "effect/http/HttpServer"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as RpcClient from "effect/rpc/RpcClient"
+import * as RpcSerialization from "effect/rpc/RpcSerialization"
+import * as RpcServer from "effect/rpc/RpcServer"
+import * as Socket from "effect/socket/Socket"
+import { Unavailable } from "../model/FsError.ts"
+import { builtin, Fs } from "../runtime/node.ts"
+
+export type Address =
+  | { readonly _tag: "Unix"; readonly path: string }
+  | { readonly _tag: "Tcp"; readonly host: string; readonly port: number }
+
+const unavailable = (operation: string, detail: string): Unavailable => new Unavailable({ operation, path: "", detail })
+
+const rpcPath = "/rpc"
+
+/** Parses `unix:PATH` or `HOST:PORT`. Returns `undefined` for any other text. */
+export const parse = (text: string): Address | undefined => {
+  if (text.startsWith("unix:")) {
+    const path = text.slice("unix:".length).replace(/^\/\/(?=\/)/, "")
+    return path === "" ? undefined : { _tag: "Unix", path }
+  }
+  const at = text.lastIndexOf(":")
+  const host = text.slice(0, at).replace(/^\[(.*)\]$/, "$1")
+  const port = text.slice(at + 1)
+  return at > 0 && host !== "" && /^\d{1,5}$/.test(port) && Number(port) < 65_536
+    ? { _tag: "Tcp", host, port: Number(port) }
+    : undefined
+}
+
+/** Tests whether only programs on this machine reach the address. */
+export const isLocal = (address: Address): boolean =>
+  address._tag === "Unix" ||
+  address.host === "localhost" ||
+  address.host === "::1" ||
+  /^127(?:\.\d{1,3}){3}$/.test(address.host)
+
+/** Throws the error again. Because a handler catches the failure of the import, bundlers treat the package as optional. */
+const rethrow = (cause: unknown): never => {
+  throw cause
+}
+
+const load = <A>(operation: string, imported: () => Promise<A>): Effect.Effect<A, Unavailable> =>
+  Effect.tryPromise({
+    try: imported,
+    catch: (cause) => unavailable(operation, `the package @effect/platform-node cannot be loaded; install it: ${String(cause)}`)
+  })
+
+const platformSocket = load("Remote.layerUrl", () => import("@effect/platform-node/NodeSocket").catch(rethrow))
+const platformSocketServer = load("Remote.listen", () => import("@effect/platform-node/NodeSocketServer").catch(rethrow))
+const platformHttpServer = load("Remote.listen", () => import("@effect/platform-node/NodeHttpServer").catch(rethrow))
+const fetchClient = Effect.promise(() => import("effect/http/FetchHttpClient"))
+
+const codeOf = (error: unknown): string => {
+  for (let at: unknown = error; typeof at === "object" && at !== null; at = (at as { cause?: unknown }).cause) {
+    const { code } = at as { code?: unknown }
+    if (typeof code === "string") return code
+  }
+  return String(error)
+}
+
+const isUnavailable = (error: unknown): error is Unavailable => error instanceof Unavailable
+
+/** Provides the client protocol for a URL. */
+export const clientProtocol = (url: string): Layer.Layer<RpcClient.Protocol, Unavailable> => {
+  const overSocket = (socket: Layer.Layer<Socket.Socket, unknown>): Layer.Layer<RpcClient.Protocol, Unavailable> =>
+    RpcClient.layerProtocolSocket({ retryTransientErrors: false }).pipe(
+      Layer.provide([socket, RpcSerialization.layerNdjson]),
+      Layer.catch((error) =>
+        Layer.effectContext(
+          Effect.fail(
+            isUnavailable(error) ? error : unavailable("Remote.layerUrl", `the connection to ${url} failed (${codeOf(error)})`)
+          )
+        )
+      )
+    )
+  if (url.startsWith("unix:")) {
+    const address = parse(url)
+    if (address?._tag === "Unix") {
+      return overSocket(Layer.unwrap(Effect.map(platformSocket, ({ layerNet }) => layerNet({ path: address.path }))))
+    }
+  }
+  const base = URL.canParse(url) ? new URL(url) : undefined
+  if (base !== undefined && /^(?:ws|http)s?:$/.test(base.protocol)) {
+    if (!base.pathname.endsWith(rpcPath)) base.pathname = base.pathname.replace(/\/$/, "") + rpcPath
+    return base.protocol.startsWith("ws")
+      ? overSocket(Layer.provide(Socket.layerWebSocket(base.href), Socket.layerWebSocketConstructorGlobal))
+      : RpcClient.layerProtocolHttp({ url: base.href }).pipe(
+          Layer.provide([Layer.unwrap(Effect.map(fetchClient, ({ layer }) => layer)), RpcSerialization.layerNdjson])
+        )
+  }
+  return Layer.effectContext(
+    Effect.fail(
+      unavailable(
+        "Remote.layerUrl",
+        "the address of the server is not valid; it must be http://HOST:PORT, ws://HOST:PORT or unix:PATH"
+      )
+    )
+  )
+}
+
+/** Removes the socket of a server that has ended without removing it. */
+const removeStaleSocket = (path: string): Effect.Effect<void> =>
+  Effect.callback<void>((resume) => {
+    if (Fs.lstatSync(path, { throwIfNoEntry: false })?.isSocket() !== true) return resume(Effect.void)
+    const socket = builtin<typeof NodeNet>("node:net").connect({ path })
+    socket.once("connect", () => {
+      socket.destroy()
+      resume(Effect.void)
+    })
+    socket.once("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "ECONNREFUSED") Fs.rmSync(path, { force: true })
+      resume(Effect.void)
+    })
+  })
+
+/** Provides the server protocol of a Unix socket. */
+export const unixProtocol = (path: string): Layer.Layer<RpcServer.Protocol, Unavailable> =>
+  RpcServer.layerProtocolSocketServer.pipe(
+    Layer.provide([
+      Layer.unwrap(Effect.map(Effect.andThen(removeStaleSocket(path), platformSocketServer), ({ layer }) => layer({ path }))),
+      RpcSerialization.layerNdjson
+    ]),
+    Layer.catch((error) =>
+      Layer.effectContext(
+        Effect.fail(
+          isUnavailable(error) ? error : unavailable("Remote.listen", `the server cannot listen on ${path} (${codeOf(error)})`)
+        )
+      )
+    )
+  )
+
+/** The largest body of an HTTP request, in bytes. */
+const maxBodyBytes = 16 * 1024 * 1024
+
+const forbidden = HttpServerResponse.text("Forbidden: this server accepts requests only from programs on this machine.\n", {
+  status: 403
+})
+
+/**
+ * Refuses requests of web pages, which the header Origin reveals, and requests for other hosts, which a page sends after DNS
+ * rebinding.
+ */
+const localRequestsOnly = HttpRouter.middleware(
+  (handler) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
+      const host = /^(.*):\d+$/.exec(headers["host"] ?? "")?.[1] ?? headers["host"]
+      const isAllowed =
+        headers["origin"] === undefined &&
+        host !== undefined &&
+        isLocal({ _tag: "Tcp", host: host.replace(/^\[(.*)\]$/, "$1").toLowerCase(), port: 0 })
+      return isAllowed ? handler : Effect.succeed(forbidden)
+    }),
+  { global: true }
+)
+
+/**
+ * Listens on a TCP address. `serve` is the server of one protocol; HTTP and WebSocket use the same path. Returns the address,
+ * with the port that the system has chosen for port 0.
+ */
+export const listenTcp = (
+  address: Address & { readonly _tag: "Tcp" },
+  serve: Layer.Layer<never, never, RpcServer.Protocol>,
+  isOpen: boolean
+): Effect.Effect<string, Unavailable, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { make } = yield* platformHttpServer
+    const { host, port } = address
+    const server = yield* Effect.mapError(
+      make(() => builtin<typeof NodeHttp>("node:http").createServer(), { host, port, gracefulShutdownTimeout: "1 second" }),
+      (error) => unavailable("Remote.listen", `the server cannot listen on ${host}:${port} (${codeOf(error)})`)
+    )
+    const routes = Layer.mergeAll(
+      Layer.provide(Layer.fresh(serve), RpcServer.layerProtocolHttp({ path: rpcPath })),
+      Layer.provide(Layer.fresh(serve), RpcServer.layerProtocolWebsocket({ path: rpcPath }))
+    ).pipe(Layer.provide(RpcSerialization.layerNdjson))
+    const app = HttpRouter.serve(isOpen ? routes : Layer.merge(routes, localRequestsOnly), {
+      disableLogger: true,
+      disableListenLog: true
+    }).pipe(
+      Layer.provide(Layer.succeed(HttpServer.HttpServer, server)),
+      Layer.provide(Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxBodyBytes)))
+    )
+    yield* Layer.build(app)
+    const bound = server.address as { readonly port: number }
+    return `${host.includes(":") ? `[${host}]` : host}:${bound.port}`
+  })

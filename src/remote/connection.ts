@@ -1,0 +1,152 @@
+/**
+ * Sends requests to the server, and repeats them after the connection was lost.
+ *
+ * A request that changes files has an id, with which the server recognizes a repetition. If a caller is interrupted, the
+ * server interrupts the change too, and the caller waits until the change has ended. So the change never happens later.
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as RpcClient from "effect/rpc/RpcClient"
+import type { RpcClientError } from "effect/rpc/RpcClientError"
+import type * as RpcGroup from "effect/rpc/RpcGroup"
+import { ioError, unavailable } from "../model/Fault.ts"
+import { type Fault, type FsError, toFault } from "../model/FsError.ts"
+import { randomUUID } from "../runtime/node.ts"
+import { FilesystemRpcs } from "./protocol.ts"
+
+type Client = RpcClient.RpcClient.Flat<RpcGroup.Rpcs<typeof FilesystemRpcs>, RpcClientError>
+
+export interface Options {
+  readonly timeout?: Duration.Input | undefined
+  readonly token?: Redacted.Redacted | undefined
+}
+
+export interface Connection {
+  readonly send: Client
+  readonly nextId: () => string
+  /** Sends a request that changes nothing, again if the connection was lost. */
+  readonly ask: <A>(path: string, request: Effect.Effect<A, FsError | RpcClientError>) => Effect.Effect<A, Fault>
+  /** Sends a request once. */
+  readonly once: <A>(path: string, request: Effect.Effect<A, FsError | RpcClientError>) => Effect.Effect<A, Fault>
+  /** Sends a request that changes files, again with the same id if the connection was lost. */
+  readonly change: <A>(
+    path: string,
+    request: (id: string) => Effect.Effect<A, FsError | RpcClientError>
+  ) => Effect.Effect<A, Fault>
+  readonly stream: <A>(path: string, values: Stream.Stream<A, FsError | RpcClientError>) => Stream.Stream<A, Fault>
+  /** Returns the first value of a stream. The request stays open until the scope closes. */
+  readonly hold: <A>(path: string, values: Stream.Stream<A, FsError | RpcClientError>) => Effect.Effect<A, Fault, Scope.Scope>
+}
+
+/** The wait between two attempts, in milliseconds. */
+const pauseMillis = 100
+
+/** Returns the fault of a failed transport. Only this module sees the flag `isLost`. */
+const lost = (detail: string): Fault => ({ ...unavailable(detail), isLost: true })
+
+const isLost = (fault: Fault): boolean => fault["isLost"] === true
+
+const plain = (fault: Fault): Fault => {
+  if (!isLost(fault)) return fault
+  const { isLost: _, ...rest } = fault
+  return rest as Fault
+}
+
+const isClientError = (error: FsError | RpcClientError): error is RpcClientError => !("operation" in error)
+
+const toPlainFault =
+  (path: string) =>
+  (error: FsError | RpcClientError): Fault => {
+    if (isClientError(error)) return lost(`the connection to the server failed: ${error.message}`)
+    const fault = toFault(error)
+    return error.path === path || error.path === "" ? fault : { ...fault, path: error.path }
+  }
+
+const defectFault = (defect: unknown): Fault =>
+  ioError(`the server could not answer: ${defect instanceof Error ? defect.message : String(defect)}`)
+
+export const make = Effect.fnUntraced(function* (options: Options) {
+  const client: Client = yield* RpcClient.make(FilesystemRpcs, { flatten: true, disableTracing: true })
+  const timeoutMillis = Duration.toMillis(options.timeout ?? "10 seconds")
+  const { token } = options
+  const headers = token === undefined ? undefined : { authorization: `Bearer ${Redacted.value(token)}` }
+  const send: Client =
+    headers === undefined
+      ? client
+      : (((tag: never, payload: never, callOptions: object | undefined) =>
+          client(tag, payload, { ...callOptions, headers })) as unknown as Client)
+  const prefix = randomUUID()
+  let number = 0
+  const nextId = (): string => `${prefix}-${number++}`
+
+  const silent = lost(`the server has not answered for ${timeoutMillis} ms`)
+  const bounded = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | Fault> =>
+    Effect.timeoutOrElse(effect, { duration: timeoutMillis, orElse: () => Effect.fail(silent) })
+
+  /** Asks the server from time to time whether it is alive. Fails if the server does not answer. */
+  const monitor: Effect.Effect<never, Fault> = Effect.interruptible(
+    Effect.forever(
+      Effect.andThen(Effect.sleep(timeoutMillis), bounded(Effect.mapError(send("port.info", {}), toPlainFault(""))))
+    )
+  )
+
+  const attempt = <A>(path: string, request: Effect.Effect<A, FsError | RpcClientError>): Effect.Effect<A, Fault> =>
+    Effect.raceFirst(
+      Effect.catchDefect(Effect.mapError(request, toPlainFault(path)), (defect) => Effect.fail(defectFault(defect))),
+      monitor
+    )
+
+  const once: Connection["once"] = (path, request) => Effect.mapError(attempt(path, request), plain)
+
+  const ask: Connection["ask"] = (path, request) =>
+    Effect.catch(attempt(path, request), (fault) =>
+      isLost(fault)
+        ? Effect.flatMap(Clock.currentTimeMillis, (start) => {
+            const again: Effect.Effect<Effect.Success<typeof request>, Fault> = Effect.catch(
+              Effect.andThen(Effect.sleep(pauseMillis), attempt(path, request)),
+              (fault) =>
+                Effect.flatMap(Clock.currentTimeMillis, (now) =>
+                  isLost(fault) && now - start < timeoutMillis ? again : Effect.fail(plain(fault))
+                )
+            )
+            return again
+          })
+        : Effect.fail(fault)
+    )
+
+  const change: Connection["change"] = (path, request) =>
+    Effect.suspend(() => {
+      const id = nextId()
+      return Effect.onInterrupt(ask(path, request(id)), () => Effect.ignore(bounded(send("port.cancel", { id }))))
+    })
+
+  const stream: Connection["stream"] = (path, values) => {
+    const received = Stream.catchCause(Stream.mapError(values, toPlainFault(path)), (cause) =>
+      Cause.hasDies(cause) ? Stream.fail(defectFault(Cause.squash(cause))) : Stream.failCause(cause)
+    )
+    return Stream.mapError(Stream.interruptWhen(received, monitor), plain)
+  }
+
+  const hold: Connection["hold"] = (path, values) =>
+    Effect.flatMap(Stream.toPull(values), (pull) =>
+      Effect.map(
+        Effect.mapError(
+          attempt(
+            path,
+            Effect.catch(pull, (error) =>
+              Cause.isDone(error) ? Effect.die(new Error("the request ended early")) : Effect.fail(error)
+            )
+          ),
+          plain
+        ),
+        ([first]) => first
+      )
+    )
+
+  return { send, nextId, ask, once, change, stream, hold } satisfies Connection as Connection
+})

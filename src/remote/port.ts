@@ -1,0 +1,279 @@
+/** The port of a remote filesystem: each primitive operation and each whole change is a request to the server. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import type { FileStat } from "../model/Entry.ts"
+import type { RpcClientError } from "effect/rpc/RpcClientError"
+import type { Fault, FsError } from "../model/FsError.ts"
+import type { FsPath } from "../model/FsPath.ts"
+import { isBytes } from "../model/realms.ts"
+import { makeRelativeTargets } from "../port/absoluteLinks.ts"
+import type { Backend, Rules, Whole } from "../port/Backend.ts"
+import * as Request from "../port/Request.ts"
+import { BringingBack, TakingBack } from "../port/Rules.ts"
+import * as Locks from "../runtime/locks.ts"
+import type { Connection } from "./connection.ts"
+import { type Info, maxContentBytes, type WireStat } from "./protocol.ts"
+
+const statOf = (stat: WireStat, path: FsPath): FileStat => ({ path, ...stat })
+
+type WireWhole = { readonly stat: WireStat; readonly bytes: Uint8Array } | null
+
+const wholeOf = (whole: WireWhole, path: FsPath): Whole | undefined =>
+  whole === null ? undefined : { stat: statOf(whole.stat, path), bytes: whole.bytes }
+
+const ifMatchOf = ({ ifMatch }: { readonly ifMatch?: string | null | undefined }) => (ifMatch === undefined ? {} : { ifMatch })
+
+const rulesOf = (info: Info): Rules => ({
+  permits: info.mayWrite && info.mayDelete ? undefined : (action) => (action === "write" ? info.mayWrite : info.mayDelete),
+  policy: info.policy,
+  symlinks: info.symlinks,
+  preservePermissions: info.preservePermissions,
+  decidesModeOfCopies: info.decidesModeOfCopies
+})
+
+/** Joins small chunks and divides large ones, so that each message is full. */
+const piecesOf = (chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<Uint8Array> => {
+  let size = 0
+  for (const chunk of chunks) size += chunk.length
+  const [first] = chunks
+  if (chunks.length === 1 && first !== undefined && size <= maxContentBytes) return [first]
+  const out: Array<Uint8Array> = []
+  let piece = new Uint8Array(Math.min(size, maxContentBytes))
+  let used = 0
+  for (const chunk of chunks) {
+    for (let at = 0; at < chunk.length;) {
+      const length = Math.min(chunk.length - at, piece.length - used)
+      piece.set(chunk.subarray(at, at + length), used)
+      used += length
+      at += length
+      size -= length
+      if (used === piece.length) {
+        out.push(piece)
+        piece = new Uint8Array(Math.min(size, maxContentBytes))
+        used = 0
+      }
+    }
+  }
+  return out
+}
+
+const concat = (first: Uint8Array, second: Uint8Array): Uint8Array => {
+  const out = new Uint8Array(first.length + second.length)
+  out.set(first)
+  out.set(second, first.length)
+  return out
+}
+
+export const make = (connection: Connection, info: Info): Backend => {
+  const { ask, change, hold, nextId, once, send, stream } = connection
+
+  /** Sends a change with the state of the calling fiber that some backends need. */
+  const changeAt = <A>(
+    path: FsPath,
+    request: (head: { readonly id: string; readonly path: FsPath }) => Effect.Effect<A, FsError | RpcClientError>
+  ): Effect.Effect<A, Fault> =>
+    Effect.withFiber((fiber) => {
+      const flags = {
+        ...(fiber.getRef(TakingBack) && { takingBack: true }),
+        ...(fiber.getRef(BringingBack) && { bringingBack: true })
+      }
+      return change(path, (id) => request({ id, path, ...flags }))
+    })
+
+  const stat: Backend["stat"] = (path) =>
+    Effect.map(ask(path, send("port.stat", { path })), (stat) => (stat === null ? undefined : statOf(stat, path)))
+
+  const open: Backend["open"] = (path) =>
+    Effect.suspend(() => {
+      const handle = nextId()
+      return Effect.map(hold(path, send("port.open", { path, handle })), ({ stat }) => ({
+        stat: statOf(stat, path),
+        read: (offset: number, length: number) => {
+          const piece = (at: number, left: number): Effect.Effect<Uint8Array, Fault> =>
+            once(path, send("port.readAt", { handle, offset: at, length: Math.min(left, maxContentBytes) }))
+          const all = (at: number, left: number): Effect.Effect<Uint8Array, Fault> =>
+            Effect.flatMap(piece(at, left), (bytes) =>
+              bytes.length < maxContentBytes || bytes.length >= left
+                ? Effect.succeed(bytes)
+                : Effect.map(all(at + bytes.length, left - bytes.length), (rest) => concat(bytes, rest))
+            )
+          return length <= 0 ? Effect.succeed(new Uint8Array(0)) : all(offset, length)
+        }
+      }))
+    })
+
+  const writeStaged = <E, R>(
+    path: FsPath,
+    bytes: Stream.Stream<Uint8Array, E, R>,
+    mode: "create" | "replace" | "append",
+    how: Parameters<Backend["write"]>[3]
+  ): Effect.Effect<FileStat, Fault | E, R> =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const upload = nextId()
+        const bringingBack = yield* BringingBack
+        yield* Effect.acquireRelease(Effect.void, () =>
+          Effect.ignore(Effect.timeout(once(path, send("port.cancel", { id: upload })), "5 seconds"))
+        )
+        yield* hold(path, send("port.begin", { upload, path, mode, ...(bringingBack && { bringingBack }) }))
+        let index = 0
+        yield* Stream.runForEachArray(bytes, (chunks) =>
+          Effect.forEach(piecesOf(chunks), (bytes) => once(path, send("port.chunk", { upload, index: index++, bytes })), {
+            discard: true
+          })
+        )
+        yield* once(path, send("port.end", { upload }))
+        const publish = change(path, (id) => send("port.publish", { id, upload }))
+        const commit = how?.commit
+        return statOf(yield* commit === undefined ? publish : commit(publish), path)
+      })
+    )
+
+  const write: Backend["write"] = (path, bytes, mode, how) => {
+    if (!isBytes(bytes)) return writeStaged(path, bytes, mode, how)
+    if (bytes.length > maxContentBytes) return writeStaged(path, Stream.succeed(bytes), mode, how)
+    const publish = Effect.map(
+      changeAt(path, (head) => send("port.write", { ...head, mode, bytes })),
+      (stat) => statOf(stat, path)
+    )
+    return how?.commit === undefined ? publish : how.commit(publish)
+  }
+
+  const list: Backend["list"] = (path) =>
+    Effect.flatMap(ask(path, send("port.list", { path })), (children) =>
+      children !== null
+        ? Effect.succeed(children)
+        : Effect.map(Stream.runCollect(stream(path, send("port.listAll", { path }))), (parts) => parts.flat())
+    )
+
+  const locks = Locks.make({ caseSensitive: info.caseSensitive })
+
+  const handlers: Request.Handlers = {
+    Stat: ({ path }) => Effect.map(stat(path), Option.some),
+    Read: ({ maxBytes, path }) =>
+      Effect.map(ask(path, send("port.read", { path, maxBytes })), (whole) => Option.fromUndefinedOr(wholeOf(whole, path))),
+    ReadMany: ({ maxBytes, paths }) =>
+      Effect.map(ask("", send("port.readMany", { paths, maxBytes })), (wholes) =>
+        Option.some(wholes.map((whole, index) => wholeOf(whole, paths[index]!)))
+      ),
+    RemoveTree: ({ path }) =>
+      Effect.map(
+        changeAt(path, (head) => send("port.removeTree", head)),
+        Option.fromNullOr
+      ),
+    CopyTree: info.copiesTrees
+      ? ({ path, to }) =>
+          Effect.map(
+            changeAt(path, (head) => send("port.copyTree", { ...head, to })),
+            Option.fromNullOr
+          )
+      : undefined,
+    Look: ({ path }) =>
+      Effect.map(ask(path, send("port.look", { path })), (seen) => {
+        let at = ""
+        const names = path.split("/")
+        return Option.some(
+          seen.map(({ stat, target }, index) => {
+            if (index > 0) at = at === "" ? names[0]! : `${at}/${names[index - 1]!}`
+            return { stat: statOf(stat, (index === 0 ? "." : at) as FsPath), ...(target !== undefined && { target }) }
+          })
+        )
+      }),
+    Write: ({ bytes, path, plan }) =>
+      !isBytes(bytes) || bytes.length > maxContentBytes
+        ? Request.declined
+        : Effect.map(
+            changeAt(path, (head) =>
+              send("port.writeWhole", {
+                ...head,
+                bytes,
+                mode: plan.mode,
+                createParents: plan.createParents,
+                version: plan.version,
+                ...ifMatchOf(plan)
+              })
+            ),
+            Option.fromNullOr
+          ),
+    Edit: ({ edits, path, plan }) =>
+      Effect.map(
+        changeAt(path, (head) =>
+          send("port.editWhole", {
+            ...head,
+            edits: edits.map(({ match, newText, oldText }) => ({ oldText, newText, ...(match !== undefined && { match }) })),
+            version: plan.version,
+            maxFileSize: plan.limits.maxFileSize,
+            maxReadBytes: plan.limits.maxReadBytes,
+            ...ifMatchOf(plan)
+          })
+        ),
+        Option.fromNullOr
+      ),
+    Remove: ({ path, plan }) =>
+      Effect.map(
+        changeAt(path, (head) => send("port.removeWhole", { ...head, recursive: plan.recursive, ...ifMatchOf(plan) })),
+        Option.fromNullOr
+      ),
+    MakeDirectory: ({ path, plan }) =>
+      Effect.map(
+        changeAt(path, (head) => send("port.makeDirectoryWhole", { ...head, ...plan })),
+        (isMade) => (isMade ? Option.some(undefined) : Option.none())
+      ),
+    Move: ({ path, plan, to }) =>
+      Effect.map(
+        changeAt(path, (head) => send("port.moveWhole", { ...head, to, ...plan })),
+        Option.fromNullOr
+      )
+  }
+
+  return {
+    info: {
+      name: info.name,
+      root: info.root,
+      caseSensitive: info.caseSensitive,
+      readOnly: info.readOnly,
+      confinement: info.confinement
+    },
+    stat,
+    list,
+    open,
+    write,
+    makeDirectory: (path) => changeAt(path, (head) => send("port.makeDirectory", head)),
+    remove: (path) => changeAt(path, (head) => send("port.remove", head)),
+    rename: (from, to, { replace }) => changeAt(from, (head) => send("port.rename", { ...head, to, replace })),
+    links: info.hasLinks
+      ? {
+          read: (path) => ask(path, send("port.readLink", { path, follow: false })),
+          follow: (path) => ask(path, send("port.readLink", { path, follow: true })),
+          relative: info.absoluteRoots.length === 0 ? undefined : makeRelativeTargets(() => info.absoluteRoots),
+          make: (path, target) => changeAt(path, (head) => send("port.makeLink", { ...head, target }))
+        }
+      : undefined,
+    attributes: info.hasAttributes
+      ? {
+          set: (path, { isCopy, mode, modifiedAt }) =>
+            changeAt(path, (head) =>
+              send("port.setAttributes", {
+                ...head,
+                ...(mode !== undefined && { mode }),
+                ...(modifiedAt !== undefined && { modifiedAt }),
+                ...(isCopy !== undefined && { isCopy })
+              })
+            )
+        }
+      : undefined,
+    watch: info.canWatch
+      ? (path) =>
+          Stream.flattenIterable(stream(path, send("port.watch", { path }))).pipe(
+            Stream.map((event) => ({ ...event, path: event.path as FsPath }))
+          )
+      : undefined,
+    rules: rulesOf(info),
+    locks: {
+      ...locks,
+      claim: (path, effect) => Effect.scoped(Effect.andThen(hold(path, send("port.claim", { path })), effect))
+    },
+    perform: Request.handlers(handlers)
+  }
+}

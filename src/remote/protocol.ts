@@ -1,0 +1,342 @@
+/**
+ * The messages between a remote filesystem and its server.
+ *
+ * `FilesystemRpcs` has two parts. The operations of the algebra have the names of the algebra. The operations of the port
+ * begin with `port.`; the client derives its filesystem from them.
+ *
+ * A path of the port may contain segments that no caller can write, so its schema accepts any string. The server checks
+ * these paths.
+ */
+import * as Schema from "effect/Schema"
+import * as Rpc from "effect/rpc/Rpc"
+import * as RpcGroup from "effect/rpc/RpcGroup"
+import * as RpcMiddleware from "effect/rpc/RpcMiddleware"
+import {
+  DeleteResult,
+  EditResult,
+  FileEntry,
+  FileStat,
+  GlobMatch,
+  GrepMatch,
+  Kind,
+  ReadBytesResult,
+  ReadResult,
+  Skipped,
+  TransferResult,
+  WatchEvent,
+  WriteMode,
+  WriteResult
+} from "../model/Entry.ts"
+import { AccessDenied, FsError } from "../model/FsError.ts"
+import { FsPath } from "../model/FsPath.ts"
+
+/** The version of the protocol. A client refuses a server with another version. */
+export const version = 1
+
+/** The maximum number of bytes of file content in one message. Base64 makes it about 700 KB. */
+export const maxContentBytes = 512 * 1024
+
+/** The maximum number of characters of matches in one message, unless one match alone has more. */
+export const maxPartLength = 512 * 1024
+
+/** The maximum number of characters of one match. */
+export const maxMatchLength = 8 * 1024 * 1024
+
+/** The maximum number of entries in one message. */
+export const maxPartEntries = 2000
+
+/** Checks the bearer token of each request. */
+export class Authentication extends RpcMiddleware.Service<Authentication>()("fs-algebra/remote/Authentication", {
+  error: AccessDenied
+}) {}
+
+const Path = Schema.String
+const flag = Schema.optionalKey(Schema.Boolean)
+const count = Schema.optionalKey(Schema.Number)
+const text = Schema.optionalKey(Schema.String)
+const texts = Schema.Union([Schema.String, Schema.Array(Schema.String)])
+const Version = Schema.NullOr(Schema.String)
+
+/** The limits of the caller, which the server applies to the call. */
+export const CallLimits = Schema.Struct({
+  maxFileSize: count,
+  maxStreamBytes: count,
+  maxReadBytes: count,
+  maxPathLength: count,
+  maxPathDepth: count,
+  maxSegmentLength: count,
+  defaultReadLimit: count,
+  maxGrepMatches: count,
+  maxGlobMatches: count,
+  maxListEntries: count,
+  maxPatternLength: count,
+  patternBudget: count
+})
+export interface CallLimits extends Schema.Schema.Type<typeof CallLimits> {}
+
+const limits = { limits: Schema.optionalKey(CallLimits) }
+/** The id of a change. The server runs a change once for each id, and repeats its answer. */
+const Id = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(64))
+const change = { id: Id, ...limits }
+
+const searches = { exclude: Schema.optionalKey(texts), gitignore: flag }
+export const WalkOptions = Schema.Struct({ ...searches, maxDepth: count, sizes: flag })
+export const GlobOptions = Schema.Struct({
+  ...searches,
+  path: text,
+  after: text,
+  dialect: Schema.optionalKey(Schema.Literals(["path", "fnmatch"])),
+  maxMatches: count,
+  kinds: Schema.optionalKey(Schema.Array(Kind)),
+  sizes: flag
+})
+export const GrepOptions = Schema.Struct({
+  ...searches,
+  path: text,
+  after: text,
+  glob: Schema.optionalKey(texts),
+  maxMatches: count,
+  literal: flag,
+  ignoreCase: flag,
+  wholeWord: flag,
+  context: Schema.optionalKey(Schema.Union([Schema.Number, Schema.Tuple([Schema.Number, Schema.Number])])),
+  maxFileSize: count,
+  multiline: flag
+})
+export const GrepPattern = Schema.Union([Schema.String, Schema.Struct({ source: Schema.String, flags: Schema.String })])
+export const GlobPattern = texts
+
+const SkippedEntry = Schema.Struct({
+  path: Schema.String,
+  why: Schema.Literals(["ignored", "binary", "tooLarge", "unreadable"])
+})
+
+/** Some matches of a glob, and in the last part the rest of the result. */
+const GlobPart = Schema.Struct({
+  matches: Schema.Array(GlobMatch),
+  skips: Schema.Array(SkippedEntry),
+  end: Schema.optionalKey(Schema.Struct({ truncated: Schema.Boolean, next: text, skipped: Skipped }))
+})
+/** Some matches of a grep, and in the last part the rest of the result. */
+const GrepPart = Schema.Struct({
+  matches: Schema.Array(GrepMatch),
+  skips: Schema.Array(SkippedEntry),
+  end: Schema.optionalKey(
+    Schema.Struct({
+      filesSearched: Schema.Int,
+      filesMatched: Schema.Int,
+      truncated: Schema.Boolean,
+      next: text,
+      skipped: Skipped
+    })
+  )
+})
+const WalkPart = Schema.Struct({ entries: Schema.Array(FileEntry), skips: Schema.Array(SkippedEntry) })
+export interface SkippedEntry extends Schema.Schema.Type<typeof SkippedEntry> {}
+export interface GlobPart extends Schema.Schema.Type<typeof GlobPart> {}
+export interface GrepPart extends Schema.Schema.Type<typeof GrepPart> {}
+export interface WalkPart extends Schema.Schema.Type<typeof WalkPart> {}
+
+const call = <const Tag extends string, Fields extends Schema.Struct.Fields, Success extends Schema.Top>(
+  tag: Tag,
+  payload: Fields,
+  success: Success
+) => Rpc.make(tag, { payload, success, error: FsError })
+
+const streaming = <const Tag extends string, Fields extends Schema.Struct.Fields, Success extends Schema.Top>(
+  tag: Tag,
+  payload: Fields,
+  success: Success
+) => Rpc.make(tag, { payload, success, error: FsError, stream: true })
+
+const writeOptions = Schema.optionalKey(
+  Schema.Struct({
+    mode: Schema.optionalKey(WriteMode),
+    createParents: flag,
+    version: flag,
+    ifMatch: Schema.optionalKey(Version)
+  })
+)
+const Edit = Schema.Struct({
+  oldText: Schema.String,
+  newText: Schema.String,
+  match: Schema.optionalKey(Schema.Literals(["unique", "first", "all"]))
+})
+const transfer = { ...change, from: Schema.String, to: Schema.String, overwrite: flag }
+
+/** One request for each operation of the algebra, except `sink`, for which a client stages a write with `port.begin`. */
+const operations = [
+  call("exists", { ...limits, path: Schema.String }, Schema.Boolean),
+  call("stat", { ...limits, path: Schema.String }, FileStat),
+  call("lstat", { ...limits, path: Schema.String }, FileStat),
+  call("realPath", { ...limits, path: Schema.String }, FsPath),
+  streaming("list", { ...limits, path: text }, Schema.Array(FileEntry)),
+  streaming("walk", { ...limits, path: text, options: Schema.optionalKey(WalkOptions), skips: flag }, WalkPart),
+  streaming("glob", { ...limits, pattern: GlobPattern, options: Schema.optionalKey(GlobOptions), skips: flag }, GlobPart),
+  streaming("globStream", { ...limits, pattern: GlobPattern, options: Schema.optionalKey(GlobOptions), skips: flag }, GlobPart),
+  streaming("grep", { ...limits, pattern: GrepPattern, options: Schema.optionalKey(GrepOptions), skips: flag }, GrepPart),
+  streaming("grepStream", { ...limits, pattern: GrepPattern, options: Schema.optionalKey(GrepOptions), skips: flag }, GrepPart),
+  call("read", { ...limits, path: Schema.String, offset: count, limit: count, encoding: text, version: flag }, ReadResult),
+  call("readString", { ...limits, path: Schema.String, encoding: text }, Schema.String),
+  call("readBytes", { ...limits, path: Schema.String, offset: count, limit: count, version: flag }, ReadBytesResult),
+  call("version", { ...limits, path: Schema.String }, Schema.String),
+  streaming("stream", { ...limits, path: Schema.String, offset: count, length: count, chunkSize: count }, Schema.Uint8Array),
+  streaming("lines", { ...limits, path: Schema.String }, Schema.Array(Schema.String)),
+  call("write", { ...change, path: Schema.String, content: Schema.String, options: writeOptions }, WriteResult),
+  call("writeBytes", { ...change, path: Schema.String, content: Schema.Uint8Array, options: writeOptions }, WriteResult),
+  call(
+    "edit",
+    {
+      ...change,
+      path: Schema.String,
+      edits: Schema.Array(Edit),
+      dryRun: flag,
+      version: flag,
+      ifMatch: Schema.optionalKey(Version)
+    },
+    EditResult
+  ),
+  call(
+    "delete",
+    {
+      ...change,
+      path: Schema.String,
+      recursive: flag,
+      missing: Schema.optionalKey(Schema.Literals(["fail", "ignore"])),
+      ifMatch: Schema.optionalKey(Version)
+    },
+    DeleteResult
+  ),
+  call("mkdir", { ...change, path: Schema.String, parents: flag, existOk: flag }, Schema.Void),
+  call("copy", transfer, TransferResult),
+  call("move", transfer, TransferResult),
+  call("readLink", { ...limits, path: Schema.String }, Schema.String),
+  call("symlink", { ...change, path: Schema.String, target: Schema.String }, Schema.Void),
+  call(
+    "setAttributes",
+    { ...change, path: Schema.String, mode: count, modifiedAt: Schema.optionalKey(Schema.DateTimeUtc) },
+    Schema.Void
+  ),
+  streaming("watch", { ...limits, path: text }, Schema.Array(WatchEvent))
+] as const
+
+const { path: _, ...statFields } = FileStat.fields
+/** A stat without its path, because the client knows the path. */
+const Stat = Schema.Struct(statFields)
+export interface WireStat extends Schema.Schema.Type<typeof Stat> {}
+
+const Child = Schema.Struct({
+  name: Schema.String,
+  kind: Kind,
+  addressable: Schema.Boolean,
+  key: text,
+  sizeBytes: Schema.optionalKey(Schema.Int)
+})
+const Whole = Schema.Struct({ stat: Stat, bytes: Schema.Uint8Array })
+
+const Info = Schema.Struct({
+  version: Schema.Int,
+  name: Schema.String,
+  root: Schema.String,
+  caseSensitive: Schema.Boolean,
+  readOnly: Schema.Boolean,
+  confinement: Schema.Literals(["virtual", "race-free", "race-free-open", "best-effort"]),
+  mayWrite: Schema.Boolean,
+  mayDelete: Schema.Boolean,
+  policy: Schema.optionalKey(Schema.Literals(["standard", "vfs", "branch"])),
+  symlinks: Schema.optionalKey(Schema.Literals(["follow", "report", "refuse"])),
+  preservePermissions: flag,
+  decidesModeOfCopies: flag,
+  hasLinks: Schema.Boolean,
+  hasAttributes: Schema.Boolean,
+  canWatch: Schema.Boolean,
+  copiesTrees: Schema.Boolean,
+  /** The absolute paths that name the root in the targets of symlinks. */
+  absoluteRoots: Schema.Array(Schema.String)
+})
+export interface Info extends Schema.Schema.Type<typeof Info> {}
+
+/**
+ * The state of the caller that some backends need. `takingBack`: the call removes an entry that a failed call has created.
+ * `bringingBack`: the call is a part of a restore.
+ */
+const portChange = { id: Id, path: Path, takingBack: flag, bringingBack: flag }
+const PrimitiveMode = Schema.Literals(["create", "replace", "append"])
+
+const ports = [
+  call("port.info", {}, Info),
+  call("port.stat", { path: Path }, Schema.NullOr(Stat)),
+  /** The answer is null for a directory with more than `maxPartEntries` entries. */
+  call("port.list", { path: Path }, Schema.NullOr(Schema.Array(Child))),
+  streaming("port.listAll", { path: Path }, Schema.Array(Child)),
+  /** Keeps a file open until the request is interrupted. */
+  streaming("port.open", { path: Path, handle: Id }, Schema.Struct({ stat: Stat })),
+  call("port.readAt", { handle: Id, offset: Schema.Int, length: Schema.Int }, Schema.Uint8Array),
+  /** The answer is null if the backend declines, or the file has more than `maxContentBytes`. */
+  call("port.read", { path: Path, maxBytes: Schema.Number }, Schema.NullOr(Whole)),
+  call("port.readMany", { paths: Schema.Array(Path), maxBytes: Schema.Number }, Schema.Array(Schema.NullOr(Whole))),
+  call("port.look", { path: Path }, Schema.Array(Schema.Struct({ stat: Stat, target: text }))),
+  call("port.readLink", { path: Path, follow: Schema.Boolean }, Schema.String),
+  streaming("port.watch", { path: Path }, Schema.Array(Schema.Struct({ _tag: WatchEvent.fields._tag, path: Path }))),
+  /** Holds the lock and the claim of a file until the request is interrupted. */
+  streaming("port.claim", { path: Path }, Schema.Void),
+
+  call("port.write", { ...portChange, mode: PrimitiveMode, bytes: Schema.Uint8Array }, Stat),
+  /** Stages a write until the request is interrupted. `port.publish` ends the write; otherwise the old content stays. */
+  streaming("port.begin", { upload: Id, path: Path, mode: PrimitiveMode, bringingBack: flag }, Schema.Void),
+  call("port.chunk", { upload: Id, index: Schema.Int, bytes: Schema.Uint8Array }, Schema.Void),
+  call("port.end", { upload: Id }, Schema.Void),
+  call("port.publish", { id: Id, upload: Id }, Stat),
+  call("port.makeDirectory", portChange, Schema.Void),
+  call("port.remove", portChange, Schema.Void),
+  call("port.rename", { ...portChange, to: Path, replace: Schema.Boolean }, Schema.Void),
+  call("port.makeLink", { ...portChange, target: Schema.String }, Schema.Void),
+  call(
+    "port.setAttributes",
+    { ...portChange, mode: count, modifiedAt: Schema.optionalKey(Schema.DateTimeUtc), isCopy: flag },
+    Schema.Void
+  ),
+  /** Whole changes. The answer is null if the server has changed nothing and the client must derive the change. */
+  call(
+    "port.writeWhole",
+    {
+      ...portChange,
+      bytes: Schema.Uint8Array,
+      mode: WriteMode,
+      createParents: Schema.Boolean,
+      version: Schema.Boolean,
+      ifMatch: Schema.optionalKey(Version)
+    },
+    Schema.NullOr(Schema.Struct({ version: text }))
+  ),
+  call(
+    "port.editWhole",
+    {
+      ...portChange,
+      edits: Schema.Array(Edit),
+      version: Schema.Boolean,
+      ifMatch: Schema.optionalKey(Version),
+      maxFileSize: Schema.Number,
+      maxReadBytes: Schema.Number
+    },
+    Schema.NullOr(Schema.Struct({ bytesWritten: Schema.Int, replacements: Schema.Int, hunks: Schema.String, version: text }))
+  ),
+  call(
+    "port.removeWhole",
+    { ...portChange, recursive: Schema.Boolean, ifMatch: Schema.optionalKey(Version) },
+    Schema.NullOr(DeleteResult)
+  ),
+  call("port.makeDirectoryWhole", { ...portChange, parents: Schema.Boolean, existOk: Schema.Boolean }, Schema.Boolean),
+  call(
+    "port.moveWhole",
+    { ...portChange, to: Path, overwrite: Schema.Boolean, createParents: Schema.Boolean },
+    Schema.NullOr(TransferResult)
+  ),
+  call("port.removeTree", portChange, Schema.NullOr(DeleteResult)),
+  call("port.copyTree", { ...portChange, to: Path }, Schema.NullOr(TransferResult)),
+  /** Interrupts a change, and waits until it has ended. A change that has not begun does not begin. */
+  call("port.cancel", { id: Id }, Schema.Void)
+] as const
+
+/** The requests of a remote filesystem. */
+export const FilesystemRpcs = RpcGroup.make(...operations, ...ports).middleware(Authentication)

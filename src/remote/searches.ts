@@ -1,0 +1,200 @@
+/**
+ * Runs searches, walks, versions and copies on the server, where the files are.
+ *
+ * The server runs the same engine, so an answer equals the answer that the client would derive from the port. A call with
+ * arguments that no message can carry is derived here, and fails as on every other filesystem.
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import type { Algebra } from "../filesystem/Filesystem.ts"
+import { type Fault, type FsError, promote } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import { Limits, type LimitsShape } from "../model/Limits.ts"
+import type { Connection } from "./connection.ts"
+import { tooLongCode } from "./parts.ts"
+import {
+  type CallLimits,
+  GlobOptions,
+  GlobPattern,
+  GrepOptions,
+  GrepPattern,
+  type SkippedEntry,
+  WalkOptions
+} from "./protocol.ts"
+
+const isGlobOptions = Schema.is(GlobOptions)
+const isGlobPattern = Schema.is(GlobPattern)
+const isGrepOptions = Schema.is(GrepOptions)
+const isGrepPattern = Schema.is(GrepPattern)
+const isWalkOptions = Schema.is(WalkOptions)
+
+type OnSkip = ((path: string, why: SkippedEntry["why"]) => void) | undefined
+
+/** Returns the options that a message carries: without `onSkip` and without absent values. */
+const sent = (options: object | undefined): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(options ?? {}).filter(([key, value]) => key !== "onSkip" && value !== undefined))
+
+const limitsOf = ({ maxArchiveBytes: _, maxArchiveEntries: __, maxStreamBytes, ...limits }: LimitsShape): CallLimits => ({
+  ...limits,
+  ...(maxStreamBytes !== undefined && { maxStreamBytes })
+})
+
+const patternOf = (pattern: unknown): unknown =>
+  pattern instanceof RegExp ? { source: pattern.source, flags: pattern.flags } : pattern
+
+const report = (skips: ReadonlyArray<SkippedEntry>, onSkip: OnSkip): void => {
+  if (onSkip !== undefined) for (const { path, why } of skips) onSkip(path, why)
+}
+
+export const make = (connection: Connection, derived: Algebra): Algebra => {
+  const { change, ask, send, stream } = connection
+  const { locks, rules } = derived.port
+
+  const failWith =
+    <E>(operation: string, path: string) =>
+    (fault: Fault): E =>
+      promote(fault, operation, path) as E
+
+  /** Streams parts with the limits of the caller. */
+  const parts = <Part extends { readonly skips: ReadonlyArray<SkippedEntry> }, A, E>(
+    operation: string,
+    path: string,
+    onSkip: OnSkip,
+    request: (limits: CallLimits) => Parameters<typeof stream<Part>>[1],
+    valuesOf: (part: Part) => ReadonlyArray<A>
+  ): Stream.Stream<A, E> =>
+    Stream.unwrap(
+      Effect.withFiber((fiber) => {
+        const received = Stream.mapArray(stream(path, request(limitsOf(fiber.getRef(Limits)))), (array) => {
+          for (const { skips } of array) report(skips, onSkip)
+          return array
+        })
+        return Effect.succeed(
+          Stream.mapError(Stream.flattenIterable(Stream.map(received, valuesOf)), failWith<E>(operation, path))
+        )
+      })
+    )
+
+  /** Collects the parts of one result. */
+  const collect = <Part extends { readonly skips: ReadonlyArray<SkippedEntry>; readonly end?: object }, A, E>(
+    operation: string,
+    path: string,
+    onSkip: OnSkip,
+    request: (limits: CallLimits) => Parameters<typeof stream<Part>>[1],
+    resultOf: (parts: ReadonlyArray<Part>) => A
+  ): Effect.Effect<A, E> =>
+    Effect.withFiber((fiber) =>
+      Effect.mapBoth(Stream.runCollect(stream(path, request(limitsOf(fiber.getRef(Limits))))), {
+        onFailure: failWith<E>(operation, path),
+        onSuccess: (received) => {
+          for (const { skips } of received) report(skips, onSkip)
+          return resultOf(received)
+        }
+      })
+    )
+
+  const skipsOf = (onSkip: unknown) => (typeof onSkip === "function" ? { skips: true } : {})
+  const pathOf = (options: { readonly path?: unknown }): string => (typeof options.path === "string" ? options.path : ".")
+  const acceptsSkips = (onSkip: unknown): boolean => onSkip === undefined || typeof onSkip === "function"
+
+  return {
+    ...derived,
+    walk: (path, options) => {
+      const onSkip = options?.onSkip
+      const rest = sent(options)
+      if ((path !== undefined && typeof path !== "string") || !isWalkOptions(rest) || !acceptsSkips(onSkip)) {
+        return derived.walk(path, options)
+      }
+      const at = path ?? "."
+      return parts(
+        "walk",
+        at,
+        onSkip,
+        (limits) => send("walk", { limits, path: at, options: rest, ...skipsOf(onSkip) }),
+        ({ entries }) => entries
+      )
+    },
+    glob: (pattern, options) => {
+      const onSkip = options?.onSkip
+      const rest = sent(options)
+      if (!isGlobPattern(pattern) || !isGlobOptions(rest) || !acceptsSkips(onSkip)) return derived.glob(pattern, options)
+      return collect(
+        "glob",
+        pathOf(rest),
+        onSkip,
+        (limits) => send("glob", { limits, pattern, options: rest, ...skipsOf(onSkip) }),
+        (parts) => ({ matches: parts.flatMap(({ matches }) => matches), ...parts.at(-1)!.end! })
+      )
+    },
+    globStream: (pattern, options) => {
+      const onSkip = options?.onSkip
+      const rest = sent(options)
+      if (!isGlobPattern(pattern) || !isGlobOptions(rest) || !acceptsSkips(onSkip)) return derived.globStream(pattern, options)
+      return parts(
+        "globStream",
+        pathOf(rest),
+        onSkip,
+        (limits) => send("globStream", { limits, pattern, options: rest, ...skipsOf(onSkip) }),
+        ({ matches }) => matches
+      )
+    },
+    grep: (pattern, options) => {
+      const onSkip = options?.onSkip
+      const rest = sent(options)
+      const text = patternOf(pattern)
+      if (!isGrepPattern(text) || !isGrepOptions(rest) || !acceptsSkips(onSkip)) return derived.grep(pattern, options)
+      const found: ReturnType<Algebra["grep"]> = collect(
+        "grep",
+        pathOf(rest),
+        onSkip,
+        (limits) => send("grep", { limits, pattern: text, options: rest, ...skipsOf(onSkip) }),
+        (parts) => ({ matches: parts.flatMap(({ matches }) => matches), ...parts.at(-1)!.end! })
+      )
+      return Effect.catch(found, (error) =>
+        error._tag === "IoError" && error.code === tooLongCode ? derived.grep(pattern, options) : Effect.fail(error)
+      )
+    },
+    grepStream: (pattern, options) => {
+      const onSkip = options?.onSkip
+      const rest = sent(options)
+      const text = patternOf(pattern)
+      if (!isGrepPattern(text) || !isGrepOptions(rest) || !acceptsSkips(onSkip)) return derived.grepStream(pattern, options)
+      return parts(
+        "grepStream",
+        pathOf(rest),
+        onSkip,
+        (limits) => send("grepStream", { limits, pattern: text, options: rest, ...skipsOf(onSkip) }),
+        ({ matches }) => matches
+      )
+    },
+    version: (path) =>
+      typeof path !== "string"
+        ? derived.version(path)
+        : Effect.withFiber((fiber) =>
+            Effect.mapError(
+              ask(path, send("version", { limits: limitsOf(fiber.getRef(Limits)), path })),
+              failWith<Effect.Error<ReturnType<Algebra["version"]>>>("version", path)
+            )
+          ),
+    copy: (from, to, options) => {
+      const target = FsPath.parse(to, rules?.policy)
+      const rest = sent(options)
+      const { overwrite, ...unknown } = rest
+      const isPlain = Object.keys(unknown).length === 0 && (overwrite === undefined || typeof overwrite === "boolean")
+      if (typeof from !== "string" || typeof target !== "string" || !isPlain || locks === undefined) {
+        return derived.copy(from, to, options)
+      }
+      return Effect.withFiber((fiber) => {
+        const limits = limitsOf(fiber.getRef(Limits))
+        const copied = change(from, (id) =>
+          send("copy", { id, limits, from, to, ...(typeof overwrite === "boolean" && { overwrite }) })
+        )
+        return Effect.mapError(
+          locks.exclusive([target], copied),
+          failWith<FsError & Effect.Error<ReturnType<Algebra["copy"]>>>("copy", from)
+        )
+      })
+    }
+  }
+}

@@ -1,0 +1,271 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { connect, createServer, type Server, type Socket } from "node:net"
+import { Filesystem, type Algebra, make } from "../../src/filesystem/Filesystem.ts"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { readOnly } from "../../src/filesystem/Decorator.ts"
+import { mount } from "../../src/filesystem/Mounts.ts"
+import { accessDenied } from "../../src/model/Fault.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+import { around } from "../../src/port/Backend.ts"
+import { TakingBack } from "../../src/port/Rules.ts"
+import * as Remote from "../../src/remote/Remote.ts"
+import { unixAddress } from "./transports.ts"
+
+const timeout = "1 second"
+
+const pathOf = (address: string): string => address.slice("unix:".length)
+
+/** Serves a filesystem in a scope of its own, so that a test can end the server. */
+const serve = (fs: Algebra, address: string) =>
+  Effect.gen(function* () {
+    const scope = yield* Scope.make()
+    yield* Remote.listen(address).pipe(Scope.provide(scope), Effect.provideService(Filesystem, fs))
+    return Scope.close(scope, Exit.void)
+  })
+
+/** A relay in front of a server, whose connections a test can cut. */
+const relay = (to: string, at: string) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const open = new Set<Socket>()
+      const server: Server = createServer((inner) => {
+        const outer = connect({ path: to })
+        for (const [socket, other] of [
+          [inner, outer],
+          [outer, inner]
+        ] as const) {
+          open.add(socket)
+          socket.on("data", (bytes) => other.write(bytes))
+          socket.on("error", () => other.destroy())
+          socket.on("close", () => {
+            open.delete(socket)
+            other.destroy()
+          })
+        }
+      })
+      await new Promise<void>((resolve) => server.listen(at, resolve))
+      return { server, cut: Effect.sync(() => [...open].forEach((socket) => socket.destroy())) }
+    }),
+    ({ cut, server }) =>
+      Effect.andThen(
+        cut,
+        Effect.promise(() => new Promise((resolve) => server.close(resolve)))
+      )
+  )
+
+const remote = (address: string) =>
+  Effect.map(Layer.build(Remote.layerUrl(address, { timeout })), (context) => Effect.provideContext(Filesystem, context)).pipe(
+    Effect.flatten
+  )
+
+const memory = Effect.map(InMemory.make(), make)
+
+const block = new Uint8Array(100_000)
+
+describe("a remote filesystem whose server or connection fails", () => {
+  it.live("a server that ends in the middle of a stream keeps the old file, and the call fails with Unavailable", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      yield* local.write("a.txt", "old")
+      const address = yield* unixAddress
+      const end = yield* serve(local, address)
+      const fs = yield* remote(address)
+      const arrived = yield* Deferred.make<void>()
+      let count = 0
+      const content = Stream.forever(
+        Stream.fromEffect(
+          Effect.as(
+            Effect.suspend(() => (++count === 30 ? Deferred.succeed(arrived, undefined) : Effect.void)),
+            block
+          )
+        )
+      )
+      const writing = yield* Effect.forkChild(Effect.flip(Stream.run(content, fs.sink("a.txt"))))
+      yield* Deferred.await(arrived)
+      yield* end
+      assert.strictEqual((yield* Fiber.join(writing))._tag, "Unavailable")
+      assert.strictEqual(yield* local.readString("a.txt"), "old")
+      assert.deepStrictEqual((yield* local.list()).length, 1)
+      assert.strictEqual((yield* Effect.flip(fs.readString("a.txt")))._tag, "Unavailable")
+    })
+  )
+
+  it.live("a client that disappears in the middle of a stream leaves the old file", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      yield* local.write("a.txt", "old")
+      const address = yield* unixAddress
+      const end = yield* serve(local, address)
+      const between = yield* unixAddress
+      const { cut } = yield* relay(pathOf(address), pathOf(between))
+      const fs = yield* remote(between)
+      const arrived = yield* Deferred.make<void>()
+      let count = 0
+      const content = Stream.forever(
+        Stream.fromEffect(
+          Effect.as(
+            Effect.suspend(() => (++count === 30 ? Deferred.succeed(arrived, undefined) : Effect.void)),
+            block
+          )
+        )
+      )
+      const writing = yield* Effect.forkChild(Effect.flip(Stream.run(content, fs.sink("a.txt"))))
+      yield* Deferred.await(arrived)
+      yield* cut
+      assert.strictEqual((yield* Fiber.join(writing))._tag, "Unavailable")
+      yield* end
+      assert.strictEqual(yield* local.readString("a.txt"), "old")
+    })
+  )
+
+  it.live("a change whose answer is lost is sent again and happens once", () =>
+    Effect.gen(function* () {
+      const backend = yield* InMemory.make()
+      const address = yield* unixAddress
+      const between = yield* unixAddress
+      const { cut } = yield* relay(pathOf(address), pathOf(between))
+      let appends = 0
+      const local = make(
+        around(backend, (operation, next) =>
+          operation._tag === "Write" && operation.mode === "append"
+            ? // The connection fails after the change and before the answer.
+              Effect.tap(next, () => (++appends === 1 ? cut : Effect.void))
+            : next
+        )
+      )
+      yield* local.write("log.txt", "one\n")
+      yield* serve(local, address)
+      const fs = yield* remote(between)
+      yield* fs.write("log.txt", "two\n", { mode: "append" })
+      assert.strictEqual(yield* local.readString("log.txt"), "one\ntwo\n")
+      assert.strictEqual(appends, 1)
+      assert.strictEqual(yield* fs.readString("log.txt"), "one\ntwo\n")
+    })
+  )
+
+  it.live("a read goes on after the connection was lost", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      yield* local.write("a.txt", "text")
+      const address = yield* unixAddress
+      const between = yield* unixAddress
+      yield* serve(local, address)
+      const { cut } = yield* relay(pathOf(address), pathOf(between))
+      const fs = yield* remote(between)
+      assert.strictEqual(yield* fs.readString("a.txt"), "text")
+      yield* cut
+      assert.strictEqual(yield* fs.readString("a.txt"), "text")
+    })
+  )
+
+  it.live("a call that waits when the server ends fails with Unavailable", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      const never = make({ ...local.port, stat: () => Effect.never, perform: undefined })
+      const address = yield* unixAddress
+      const end = yield* serve(never, address)
+      const fs = yield* remote(address)
+      const waiting = yield* Effect.forkChild(Effect.flip(fs.stat("a.txt")), { startImmediately: true })
+      yield* end
+      assert.strictEqual((yield* Fiber.join(waiting))._tag, "Unavailable")
+    })
+  )
+
+  it.live("a server that accepts connections and never answers fails the layer with Unavailable", () =>
+    Effect.gen(function* () {
+      const address = yield* unixAddress
+      const open = new Set<Socket>()
+      const listening = Effect.promise(
+        () =>
+          new Promise<Server>((resolve) => {
+            const server = createServer((socket) => void open.add(socket.on("error", () => undefined)))
+            server.listen(pathOf(address), () => resolve(server))
+          })
+      )
+      yield* Effect.acquireRelease(listening, (server) =>
+        Effect.promise(() => {
+          for (const socket of open) socket.destroy()
+          return new Promise((resolve) => server.close(resolve))
+        })
+      )
+      assert.strictEqual((yield* Effect.flip(remote(address)))._tag, "Unavailable")
+    })
+  )
+
+  it.live("malformed frames end neither the server nor other connections", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      yield* local.write("a.txt", "text")
+      const address = yield* unixAddress
+      yield* serve(local, address)
+      const fs = yield* remote(address)
+      const frames = [
+        "not json\n",
+        "[]\n",
+        "null\n",
+        "{}\n",
+        '{"_tag":"Request"}\n',
+        '{"_tag":"Request","id":"1","tag":"port.stat","payload":{"path":7},"headers":[]}\n',
+        '{"_tag":"Request","id":"2","tag":"__proto__","payload":{},"headers":[]}\n',
+        '{"_tag":"Ack","requestId":"77"}\n',
+        '{"_tag":"Interrupt","requestId":{}}\n',
+        `{"_tag":"Request","id":"3","tag":"port.write","payload":{"id":"x","path":"../up","mode":"create","bytes":"AA=="},"headers":[]}\n`,
+        "\u0000\u0001\u0002\n"
+      ]
+      for (const frame of frames) {
+        yield* Effect.promise(
+          () =>
+            new Promise<void>((resolve) => {
+              const socket = connect({ path: pathOf(address) })
+              socket.on("error", () => resolve())
+              socket.on("close", () => resolve())
+              socket.on("data", () => socket.destroy())
+              socket.end(frame)
+            })
+        )
+        assert.strictEqual(yield* fs.readString("a.txt"), "text")
+      }
+      assert.deepStrictEqual((yield* local.list()).length, 1)
+    })
+  )
+
+  it.live("a path of the port must be in normal form", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      const address = yield* unixAddress
+      yield* serve(local, address)
+      const { port } = yield* remote(address)
+      for (const path of ["../up", "/etc/passwd", "a/../b", "a//b", "\u000061", "a/\u00002e2e"]) {
+        const refused = yield* Effect.flip(port.write<never, never>(path as never, new Uint8Array(1), "create"))
+        assert.strictEqual(refused._tag, "InvalidPath", JSON.stringify(path))
+      }
+    })
+  )
+
+  it.live("a client cannot bypass the rules of the served filesystem through the port", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      yield* local.write("a.txt", "text")
+      const mounted = yield* mount("m", yield* memory)(local)
+      const address = yield* unixAddress
+      yield* serve(mounted, address)
+      const { port } = yield* remote(address)
+      const path = "m" as FsPath
+      assert.deepStrictEqual(yield* Effect.flip(port.remove(path)), accessDenied("root"))
+      assert.deepStrictEqual(yield* Effect.flip(port.rename(path, "n" as FsPath, { replace: false })), accessDenied("root"))
+      const readOnlyAddress = yield* unixAddress
+      yield* serve(readOnly(local), readOnlyAddress)
+      const { port: view } = yield* remote(readOnlyAddress)
+      const remove = Effect.provideService(view.remove("a.txt" as FsPath), TakingBack, true)
+      assert.deepStrictEqual(yield* Effect.flip(remove), accessDenied("readOnly"))
+      assert.strictEqual(yield* local.readString("a.txt"), "text")
+    })
+  )
+})

@@ -1,0 +1,127 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Redacted from "effect/Redacted"
+import * as Stream from "effect/Stream"
+import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import * as Remote from "../../src/remote/Remote.ts"
+import { inMemory, posixHost } from "../conformance/filesystems.ts"
+import { anyPort, remoteAt, remoteInProcess, unixAddress } from "./transports.ts"
+
+const token = Redacted.make("a secret of thirty-two characters")
+
+const transports = [
+  ["a transport within the process", remoteInProcess(inMemory)],
+  ["a Unix socket", remoteAt(inMemory, unixAddress)],
+  ["HTTP", remoteAt(inMemory, anyPort, (address) => `http://${address}`)],
+  ["WebSocket", remoteAt(inMemory, anyPort, (address) => `ws://${address}`)],
+  [
+    "HTTP with a token",
+    remoteAt(inMemory, anyPort, (address) => `http://${address}`, { server: { token }, client: { token } })
+  ],
+  [
+    "WebSocket with a token",
+    remoteAt(inMemory, anyPort, (address) => `ws://${address}`, { server: { token }, client: { token } })
+  ],
+  ["a Unix socket, to files on disk", remoteAt(posixHost, unixAddress)]
+] as const
+
+describe("a remote filesystem", () => {
+  for (const [name, layer] of transports) {
+    it.live(`writes, reads, searches and streams over ${name}`, () =>
+      Effect.gen(function* () {
+        const fs = yield* Filesystem
+        yield* fs.write("notes/a.md", "one\ntwo\n")
+        assert.strictEqual(yield* fs.readString("notes/a.md"), "one\ntwo\n")
+        const page = yield* fs.read("notes/a.md", { version: true })
+        const conflict = yield* Effect.flip(fs.write("notes/a.md", "x", { ifMatch: "0".repeat(64) }))
+        assert.strictEqual(conflict._tag, "Conflict")
+        yield* fs.edit("notes/a.md", { oldText: "two", newText: "2" }, { ifMatch: page.version })
+        const found = yield* fs.grep(/[0-9]/)
+        assert.deepStrictEqual(
+          found.matches.map(({ lineContent, path }) => [path, lineContent]),
+          [["notes/a.md", "2"]]
+        )
+        const missing = yield* Effect.flip(fs.readString("notes/b.md"))
+        assert.strictEqual(missing.message, 'readString "notes/b.md": there is no such file or directory')
+        const block = new Uint8Array(200_000).map((_, index) => index % 251)
+        yield* Stream.run(Stream.make(...Array.from({ length: 20 }, () => block)), fs.sink("big.bin"))
+        const chunks = yield* Stream.runCollect(fs.stream("big.bin"))
+        assert.strictEqual(
+          chunks.reduce((sum, { length }) => sum + length, 0),
+          4_000_000
+        )
+        assert.deepStrictEqual(chunks[0]!.subarray(0, 300), block.subarray(0, 300))
+        assert.strictEqual(yield* fs.version("big.bin"), (yield* fs.readBytes("big.bin", { version: true })).version)
+        yield* fs.copy("notes", "copied")
+        yield* fs.move("copied", "moved")
+        const { matches } = yield* fs.glob("**/*.md")
+        assert.deepStrictEqual(
+          matches.map(({ path }) => path),
+          ["moved/a.md", "notes/a.md"]
+        )
+        const { deleted } = yield* fs.delete("moved", { recursive: true })
+        assert.strictEqual(deleted, 1)
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live(`an interrupted sink keeps the old file over ${name}`, () =>
+      Effect.gen(function* () {
+        const fs = yield* Filesystem
+        yield* fs.write("a.txt", "old")
+        const endless = Stream.forever(Stream.succeed(new Uint8Array(100_000)))
+        const writing = yield* Effect.forkChild(Stream.run(endless, fs.sink("a.txt")))
+        yield* Effect.sleep("50 millis")
+        yield* Fiber.interrupt(writing)
+        assert.strictEqual(yield* fs.readString("a.txt"), "old")
+        assert.deepStrictEqual(
+          (yield* fs.list()).map(({ name }) => name),
+          ["a.txt"]
+        )
+      }).pipe(Effect.provide(layer))
+    )
+  }
+
+  for (const scheme of ["http", "ws"]) {
+    it.live(`a wrong or missing token is refused over ${scheme}`, () =>
+      Effect.gen(function* () {
+        const address = yield* Remote.listen("127.0.0.1:0", { token })
+        for (const options of [{}, { token: Redacted.make("another") }]) {
+          const error = yield* Effect.flip(
+            Effect.provide(Effect.asVoid(Filesystem), Remote.layerUrl(`${scheme}://${address}`, options))
+          )
+          assert.strictEqual(error._tag, "Unavailable")
+          assert.include(error.message, "the token is missing or wrong")
+        }
+      }).pipe(Effect.scoped, Effect.provide(inMemory))
+    )
+  }
+
+  it.live("a server that other machines can reach needs a token", () =>
+    Effect.gen(function* () {
+      for (const address of ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"]) {
+        const error = yield* Effect.flip(Remote.listen(address))
+        assert.strictEqual(error._tag, "InvalidArgument")
+      }
+    }).pipe(Effect.scoped, Effect.provide(inMemory))
+  )
+
+  it.live("a server without a token refuses web pages and foreign host names", () =>
+    Effect.gen(function* () {
+      const address = yield* Remote.listen("127.0.0.1:0")
+      const post = (headers: Record<string, string>) =>
+        Effect.promise(() => fetch(`http://${address}/rpc`, { method: "POST", body: "", headers }))
+      assert.strictEqual((yield* post({ origin: "http://evil.example" })).status, 403)
+      assert.notStrictEqual((yield* post({})).status, 403)
+    }).pipe(Effect.scoped, Effect.provide(inMemory))
+  )
+
+  it.live("a client fails with Unavailable if nobody listens", () =>
+    Effect.gen(function* () {
+      for (const url of ["http://127.0.0.1:9", "ws://127.0.0.1:9", "unix:/nowhere/at/all.sock", "ftp://a", "unix:"]) {
+        const error = yield* Effect.flip(Effect.provide(Effect.asVoid(Filesystem), Remote.layerUrl(url)))
+        assert.strictEqual(error._tag, "Unavailable", url)
+      }
+    })
+  )
+})
