@@ -57,7 +57,8 @@ export const make = (options: BucketOptions): Effect.Effect<Backend, BackendErro
  *
  * @example
  * ```ts
- * export const reports = Bucket.layer({ bucket: "reports", prefix: "2026/", endpoint: "http://127.0.0.1:9000" })
+ * const read = Filesystem.Filesystem.use((fs) => fs.readString("july.md"))
+ * yield* Effect.provide(read, Bucket.layer({ bucket: "reports", endpoint: "http://127.0.0.1:9000" }))
  * ```
  * @category layers
  * @since 0.1.0
