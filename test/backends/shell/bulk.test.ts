@@ -30,7 +30,7 @@ const searches: ReadonlyArray<readonly [what: string, search: Search]> = [
 ]
 
 const bornAside = (stat: FileStat | undefined): unknown => {
-  const { createdAt: _, ...rest } = stat!
+  const { createdAt: _, identity: _identity, ...rest } = stat!
   return rest
 }
 
