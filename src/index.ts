@@ -6,6 +6,7 @@
  */
 export * as Archive from "./history/Archive.ts"
 export * as Backend from "./port/Backend.ts"
+export * as Bucket from "./backends/Bucket.ts"
 export * as Container from "./backends/Container.ts"
 export * as Decorator from "./filesystem/Decorator.ts"
 export * as Entry from "./model/Entry.ts"

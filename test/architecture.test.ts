@@ -49,7 +49,8 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
       "filesystem/sandbox",
       "history/transaction/settle.ts"
     ],
-    packages: (specifier) => node(specifier) || is("effect/process", "@effect/platform-node")(specifier)
+    packages: (specifier) =>
+      node(specifier) || is("effect/process", "effect/http", "effect/encoding", "@effect/platform-node", "aws4fetch")(specifier)
   },
   history: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends/InMemory.ts"],

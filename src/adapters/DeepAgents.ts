@@ -1,5 +1,5 @@
 /**
- * The file backend of the agents of [deepagents](https://www.npmjs.com/package/deepagents), over any `Filesystem`.
+ * The file backend of the agents of `deepagents` (npm), over any `Filesystem`.
  *
  * @example
  * ```ts

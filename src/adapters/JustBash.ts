@@ -1,5 +1,5 @@
 /**
- * The filesystem of the bash interpreter [just-bash](https://www.npmjs.com/package/just-bash), over any `Filesystem`.
+ * The filesystem of the bash interpreter `just-bash` (npm), over any `Filesystem`.
  *
  * @example
  * ```ts

@@ -74,6 +74,10 @@ export interface Info {
   readonly readOnly: boolean
   /** The level of confinement that the backend provides on this machine. */
   readonly confinement: "virtual" | "race-free" | "race-free-open" | "best-effort"
+  /** `copy` if the backend cannot rename: every rename fails with IoError `EXDEV`, and a move copies and deletes. */
+  readonly rename?: "atomic" | "copy" | undefined
+  /** The guarantees that the storage cannot keep beside other programs, in words for people. */
+  readonly bestEffort?: ReadonlyArray<string> | undefined
 }
 
 /**

@@ -20,39 +20,12 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type * as RpcClient from "effect/rpc/RpcClient"
-import * as RpcServer from "effect/rpc/RpcServer"
-import { readOnly } from "../filesystem/Decorator.ts"
-import { Filesystem, make as makeAlgebra } from "../filesystem/Filesystem.ts"
-import { AccessDenied, type BackendError, type Fault, InvalidArgument, promote, Unavailable } from "../model/FsError.ts"
-import { Limits } from "../model/Limits.ts"
-import { hasher } from "../runtime/hash.ts"
-import * as Address from "./address.ts"
-import * as Connection from "./connection.ts"
-import * as Port from "./port.ts"
-import { Authentication, FilesystemRpcs, version } from "./protocol.ts"
-import * as Searches from "./searches.ts"
-import { handlers } from "./server.ts"
-
-export {
-  /**
-   * The middleware that checks the token of each request.
-   *
-   * @since 0.1.0
-   */
-  Authentication,
-  /**
-   * The requests of a remote filesystem, for clients that do not use `layer`: one request for each operation, with the schemas of
-   * the results and errors. `list`, `walk`, `glob`, `grep` and `lines` stream their results in parts.
-   *
-   * The requests that begin with `port.` are internal.
-   *
-   * @since 0.1.0
-   */
-  FilesystemRpcs
-} from "./protocol.ts"
+import type * as RpcServer from "effect/rpc/RpcServer"
+import type { Filesystem } from "../filesystem/Filesystem.ts"
+import type { BackendError, InvalidArgument, Unavailable } from "../model/FsError.ts"
 
 /**
  * The options of a server.
@@ -82,40 +55,7 @@ export interface ClientOptions {
   readonly token?: Redacted.Redacted | undefined
 }
 
-const digestOf = (text: string): string => {
-  const hash = hasher()
-  hash.update(new TextEncoder().encode(text))
-  return hash.digest()
-}
-
-const layerAuthentication = (token: Redacted.Redacted | undefined): Layer.Layer<Authentication> => {
-  // Comparing digests reveals nothing about the token by its time.
-  const expected = token === undefined ? undefined : digestOf(`Bearer ${Redacted.value(token)}`)
-  return Layer.succeed(Authentication, (effect, { headers, rpc }) =>
-    expected === undefined || digestOf(headers["authorization"] ?? "") === expected
-      ? effect
-      : Effect.fail(
-          new AccessDenied({
-            operation: rpc._tag,
-            path: "",
-            why: "permission",
-            detail: "the token is missing or wrong"
-          })
-        )
-  )
-}
-
-const layerHandlers = (options: ServerOptions) =>
-  FilesystemRpcs.toLayer(
-    Effect.gen(function* () {
-      const fs = yield* Filesystem
-      return handlers(options.readOnly === true ? readOnly(fs) : fs, yield* Effect.scope, yield* Limits)
-    })
-  )
-
-const layerRequests = RpcServer.layer(FilesystemRpcs, { disableTracing: true, disableFatalDefects: true })
-
-const layerAnswers = (options: ServerOptions) => Layer.merge(layerHandlers(options), layerAuthentication(options.token))
+const layers = Effect.promise(() => import("./layers.ts"))
 
 /**
  * Serves the current Filesystem over the current `RpcServer.Protocol`.
@@ -124,7 +64,7 @@ const layerAnswers = (options: ServerOptions) => Layer.merge(layerHandlers(optio
  * @since 0.1.0
  */
 export const layerServer = (options: ServerOptions = {}): Layer.Layer<never, never, Filesystem | RpcServer.Protocol> =>
-  Layer.provide(layerRequests, layerAnswers(options))
+  Layer.unwrap(Effect.map(layers, ({ layerServer }) => layerServer(options)))
 
 /**
  * Serves the current Filesystem on a Unix socket (`unix:PATH`), or over HTTP and WebSocket (`HOST:PORT`; port 0 is any free
@@ -141,20 +81,7 @@ export const listen = (
   address: string,
   options: ServerOptions = {}
 ): Effect.Effect<string, Unavailable | InvalidArgument, Filesystem | Scope.Scope> =>
-  Effect.gen(function* () {
-    const parsed = Address.parse(address)
-    const refuse = (detail: string) =>
-      new InvalidArgument({ operation: "Remote.listen", path: "", argument: "address", detail })
-    if (parsed === undefined) return yield* refuse("it must be HOST:PORT or unix:PATH")
-    if (!Address.isLocal(parsed) && options.token === undefined) {
-      return yield* refuse("other machines can reach it, so the server needs a token; give a token, or listen on 127.0.0.1")
-    }
-    const answers = yield* Layer.build(layerAnswers(options))
-    const serve: Layer.Layer<never, never, RpcServer.Protocol> = Layer.provide(layerRequests, Layer.succeedContext(answers))
-    if (parsed._tag === "Tcp") return yield* Address.listenTcp(parsed, serve, options.token !== undefined)
-    yield* Layer.build(Layer.provide(serve, Address.unixProtocol(parsed.path)))
-    return `unix:${parsed.path}`
-  })
+  Effect.flatMap(layers, ({ listen }) => listen(address, options))
 
 /**
  * Serves the current Filesystem as `listen` does, as long as the layer exists.
@@ -167,13 +94,6 @@ export const layerListen = (
   options: ServerOptions = {}
 ): Layer.Layer<never, Unavailable | InvalidArgument, Filesystem> => Layer.effectDiscard(listen(address, options))
 
-const toBackendError = (fault: Fault): BackendError => {
-  const error = promote(fault, "Remote.layer", "")
-  return error._tag === "IoError" || error._tag === "Timeout" || error._tag === "Unavailable"
-    ? error
-    : new Unavailable({ operation: "Remote.layer", path: "", detail: `the server refused the client: ${error.message}` })
-}
-
 /**
  * Provides a filesystem of a server over the current `RpcClient.Protocol`.
  *
@@ -183,21 +103,7 @@ const toBackendError = (fault: Fault): BackendError => {
  * @since 0.1.0
  */
 export const layer = (options: ClientOptions = {}): Layer.Layer<Filesystem, BackendError, RpcClient.Protocol> =>
-  Layer.effect(
-    Filesystem,
-    Effect.gen(function* () {
-      const connection = yield* Connection.make(options)
-      const info = yield* Effect.mapError(connection.once("", connection.send("port.info", {})), toBackendError)
-      if (info.version !== version) {
-        return yield* new Unavailable({
-          operation: "Remote.layer",
-          path: "",
-          detail: `the server speaks version ${info.version} of the protocol, and this client speaks version ${version}`
-        })
-      }
-      return Searches.make(connection, makeAlgebra(Port.make(connection, info)))
-    })
-  )
+  Layer.unwrap(Effect.map(layers, ({ layer }) => layer(options)))
 
 /**
  * Provides a filesystem of a server at `http://HOST:PORT`, `ws://HOST:PORT` or `unix:PATH`, as `listen` serves it.
@@ -213,4 +119,4 @@ export const layer = (options: ClientOptions = {}): Layer.Layer<Filesystem, Back
  * @since 0.1.0
  */
 export const layerUrl = (url: string, options: ClientOptions = {}): Layer.Layer<Filesystem, BackendError> =>
-  Layer.provide(layer(options), Address.clientProtocol(url))
+  Layer.unwrap(Effect.map(layers, ({ layerUrl }) => layerUrl(url, options)))

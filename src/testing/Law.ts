@@ -30,6 +30,8 @@ export type Ability =
   | "attributes"
   | "no attributes"
   | "times to the millisecond"
+  | "rename"
+  | "no rename"
   | "watch"
   | "no watch"
   | "locks"
@@ -150,6 +152,7 @@ export const abilities = (fs: Algebra, bench: Bench): ReadonlySet<Ability> => {
     [hasAbsoluteLinks && root === info.root, "absolute texts"],
     [attributes !== undefined, "attributes", "no attributes"],
     [attributes !== undefined && bench.wholeSeconds !== true, "times to the millisecond"],
+    [info.rename !== "copy", "rename", "no rename"],
     [watch !== undefined, "watch", "no watch"],
     [locks !== undefined, "locks"],
     [perform !== undefined || explore !== undefined, "accelerations"],

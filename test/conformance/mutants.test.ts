@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { decorate, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import { ioError } from "../../src/model/Fault.ts"
 import { type Ability, Bench, type Law, Patience, verdict } from "../../src/testing/Law.ts"
 import { laws } from "../../src/testing/Laws.ts"
 import { type PolicyLaw, policyLaws } from "../../src/testing/Policies.ts"
@@ -36,6 +37,18 @@ const bare: Base = Layer.effect(
   Effect.map(InMemory.make(), (port) => make({ ...port, links: undefined, attributes: undefined, watch: undefined }))
 )
 
+/** A filesystem that cannot rename, and says so. */
+const renameless: Base = Layer.effect(
+  Filesystem,
+  Effect.map(InMemory.make(), (port) =>
+    make({
+      ...port,
+      info: { ...port.info, rename: "copy" },
+      rename: () => Effect.fail(ioError("it must be copied", "EXDEV"))
+    })
+  )
+)
+
 const bases: ReadonlyArray<readonly [Ability, Base]> = [
   ["case insensitive", caseless],
   ["others", posixHost],
@@ -46,6 +59,7 @@ const bases: ReadonlyArray<readonly [Ability, Base]> = [
   ["no links", bare],
   ["no attributes", bare],
   ["no watch", bare],
+  ["no rename", renameless],
   ["no names ending in dots or spaces", simulated()],
   ["directories go with their content", vfsState]
 ]

@@ -28,6 +28,8 @@ import {
   Snapshots,
   VfsState
 } from "../../src/index.ts"
+import type * as Objects from "../../src/backends/bucket/objects.ts"
+import * as Bucket from "../../src/backends/bucket/port.ts"
 import { plan } from "../../src/backends/container/options.ts"
 import * as Shared from "../../src/backends/container/strategies.ts"
 import { bulkScript, program } from "../../src/backends/container/shell/script.ts"
@@ -71,6 +73,22 @@ const shared = Effect.flatMap(directory, (hostDirectory) => {
   if ("_tag" in planned) throw new Error(planned._tag)
   return Effect.map(Shared.make(planned, options, undefined), ({ port }) => Filesystem.make(port))
 })
+
+/** A bucket whose store obeys all conditions. The tables ask the port for its members only. */
+const bucket = Effect.sync(() =>
+  Filesystem.make(
+    Bucket.makePort({
+      objects: {} as Objects.Objects,
+      support: { put: true, form: "quoted", remove: true, complete: true },
+      prefix: "",
+      place: "",
+      shownRoot: "s3://bucket/",
+      rules: {},
+      sizes: Bucket.defaultSizes,
+      bestEffort: []
+    })
+  )
+)
 
 /** The port of a container without a shared directory, over a shell of this machine. */
 const apart = Effect.gen(function* () {
@@ -141,6 +159,7 @@ const backends: ReadonlyArray<Row> = [
     life: "end with the container",
     filesystem: apart
   },
+  { name: "`Bucket`", platforms: "any system that reaches the store", life: "are objects of the bucket", filesystem: bucket },
   {
     name: "`VfsState`",
     platforms: "Linux, macOS",

@@ -15,6 +15,7 @@ import { parse, publicModules, target, ts } from "./typescript.ts"
 const compiledOnly: ReadonlySet<string> = new Set([
   "src/agent/McpServer.ts",
   "src/agent/SandboxToolkit.ts",
+  "src/backends/Bucket.ts",
   "src/backends/Container.ts",
   "src/backends/PosixHost.ts",
   "src/backends/WindowsHost.ts",

@@ -521,6 +521,7 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
 
 /** Programs that are compiled but not run, with the reason. */
 const notRun: Readonly<Record<string, string>> = {
+  correctReport: "needs a store of buckets: test/backends/bucket runs the same calls on two",
   inContainer: "needs an engine of containers: it is run below where there is one",
   serve: "needs a cluster of NATS servers by these names; test/journal runs the same on one server"
 }

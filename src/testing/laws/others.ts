@@ -108,7 +108,13 @@ export const otherLaws: ReadonlyArray<Law> = [
     yield* has(result.skipped, { unreadable: 1 })
     yield* has((yield* fs.grep("hit")).skipped, { unreadable: 1 })
   }),
-  unaddressable("C-05").law("a recursive delete removes names that no path can express", function* (fs) {
+  lawForms(
+    "ability",
+    "unaddressable names",
+    "write",
+    "delete",
+    "rename"
+  )("C-05").law("a recursive delete removes names that no path can express", function* (fs) {
     const { makeUnaddressable } = yield* Bench
     yield* makeUnaddressable!
     const [strange] = yield* fs.port.list("." as FsPath)

@@ -1,17 +1,18 @@
 import * as Effect from "effect/Effect"
-import { has } from "../expect.ts"
+import { fails, has } from "../expect.ts"
 import { directory, link } from "../Files.ts"
 import { type Law } from "../Law.ts"
 import { exampleTree, expectPortTree, linkedTree, portForms, toPath } from "../portChapter.ts"
 
 const writing = portForms("write")
-const changing = portForms("write", "delete")
 const linking = portForms("links", "write")
 const deleting = portForms("delete")
 const unlinking = portForms("delete", "links")
-const changingLinks = portForms("write", "delete", "links")
+const changingLinks = portForms("write", "delete", "links", "rename")
 
-const renames = changing("rename", exampleTree)
+const renaming = portForms("write", "delete", "rename")
+
+const renames = renaming("rename", exampleTree)
 
 const removals = deleting("remove", exampleTree)
 
@@ -70,6 +71,20 @@ export const portNameLaws: ReadonlyArray<Law> = [
     { why: "root" }
   ),
 
+  portForms(
+    "write",
+    "delete",
+    "no rename"
+  )("rename", exampleTree).law(
+    "port rename fails with EXDEV and changes nothing, if the backend cannot rename",
+    function* (port) {
+      for (const replace of [false, true]) {
+        yield* fails(port.rename(toPath("file"), toPath("moved"), { replace }), "IoError", { code: "EXDEV" })
+        yield* fails(port.rename(toPath("dir"), toPath("empty/moved"), { replace }), "IoError", { code: "EXDEV" })
+      }
+      yield* expectPortTree(port, exampleTree)
+    }
+  ),
   renames.law("port rename renames a file", function* (port) {
     yield* port.rename(toPath("file"), toPath("moved"), { replace: false })
     yield* expectPortTree(port, { "dir/inner": "x", empty: directory, moved: "text" })
@@ -105,7 +120,7 @@ export const portNameLaws: ReadonlyArray<Law> = [
     (port) => port.rename(toPath("file"), toPath("nowhere"), { replace: false }),
     "AlreadyExists"
   ),
-  changing("rename", { ...exampleTree, other: "old" }).law("port rename replaces a file", function* (port) {
+  renaming("rename", { ...exampleTree, other: "old" }).law("port rename replaces a file", function* (port) {
     yield* port.rename(toPath("file"), toPath("other"), { replace: true })
     yield* expectPortTree(port, { "dir/inner": "x", empty: directory, other: "text" })
   }),
@@ -127,12 +142,12 @@ export const portNameLaws: ReadonlyArray<Law> = [
     (port) => port.rename(toPath("empty"), toPath("dir"), { replace: true }),
     "DirectoryNotEmpty"
   ),
-  changing("wrong kind", exampleTree).refuses(
+  renaming("wrong kind", exampleTree).refuses(
     "port rename of a file over an empty directory",
     (port) => port.rename(toPath("file"), toPath("empty"), { replace: true }),
     "NotAFile"
   ),
-  changing("wrong kind", exampleTree).refuses(
+  renaming("wrong kind", exampleTree).refuses(
     "port rename of a directory over a file",
     (port) => port.rename(toPath("empty"), toPath("file"), { replace: true }),
     "NotADirectory"
@@ -147,17 +162,17 @@ export const portNameLaws: ReadonlyArray<Law> = [
     (port) => port.rename(toPath("none"), toPath("file"), { replace: true }),
     "NotFound"
   ),
-  changing("missing parent", exampleTree).refuses(
+  renaming("missing parent", exampleTree).refuses(
     "port rename without a parent",
     (port) => port.rename(toPath("file"), toPath("none/x"), { replace: false }),
     "NotFound"
   ),
-  changing("missing parent", exampleTree).refuses(
+  renaming("missing parent", exampleTree).refuses(
     "port rename below a file",
     (port) => port.rename(toPath("empty"), toPath("file/x"), { replace: false }),
     "NotADirectory"
   ),
-  changing("root", exampleTree).refuses(
+  renaming("root", exampleTree).refuses(
     "port rename of the root",
     (port) => port.rename(toPath("."), toPath("new"), { replace: false }),
     "AccessDenied",

@@ -8,6 +8,7 @@ import { exampleTree, linkedTree, portForms, toPath, writeText, wrongKindTags } 
 
 const onPort = portForms()
 const changing = portForms("write", "delete")
+const renaming = portForms("write", "delete", "rename")
 const linked = portForms("links")
 
 const readWhole = (handle: Handle) =>
@@ -127,7 +128,7 @@ export const portReadingLaws: ReadonlyArray<Law> = [
       ["renamed over", (port) => port.rename(toPath("z"), toPath("a"), { replace: true })]
     ] as ReadonlyArray<readonly [string, (port: Backend) => Effect.Effect<unknown, Fault>]>
   ).map(([what, change]) =>
-    changing("open pins", { a: "0123456789", z: "zz" }).law(
+    (what.startsWith("renamed") ? renaming : changing)("open pins", { a: "0123456789", z: "zz" }).law(
       `an open file keeps its content when its name is ${what}`,
       function* (port) {
         const handle = yield* port.open(toPath("a"))

@@ -1,0 +1,354 @@
+/**
+ * Signed requests to a store that speaks S3: retries, timeouts, and the faults of refused requests.
+ *
+ * A request whose answer was lost may have been applied. `isRepeated` of an answer says so, because only the caller knows
+ * how to find out.
+ */
+import type * as Aws4fetch from "aws4fetch"
+import * as Channel from "effect/Channel"
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import * as Redacted from "effect/Redacted"
+import * as Stream from "effect/Stream"
+import * as Xml from "effect/encoding/Xml"
+import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as HttpBody from "effect/http/HttpBody"
+import * as HttpClient from "effect/http/HttpClient"
+import type { HttpClientError } from "effect/http/HttpClientError"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import { accessDenied, diskFull, ioError, notFound, pathTooLong, unavailable, type Fault } from "../../model/Fault.ts"
+import { sha256 } from "../../runtime/hash.ts"
+
+export interface Credentials {
+  readonly accessKeyId: string
+  readonly secretAccessKey: Redacted.Redacted
+  readonly sessionToken?: Redacted.Redacted | undefined
+}
+
+/** The patience of a client. */
+export interface Patience {
+  /** The number of times that a request is sent. */
+  readonly attempts: number
+  /** The time for one attempt, its answer included. Requests with a body get one second more for each 128 KiB. */
+  readonly requestMillis: number
+  /** The pause before the second attempt. Each further pause is twice as long; all are shortened by chance. */
+  readonly pauseMillis: number
+}
+
+export const defaultPatience: Patience = { attempts: 6, requestMillis: 30_000, pauseMillis: 100 }
+
+export interface Target {
+  readonly bucket: string
+  readonly endpoint: string
+  readonly region: string
+  readonly credentials: Credentials | undefined
+  readonly patience: Patience
+}
+
+export interface Call {
+  readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE"
+  /** @default the bucket itself */
+  readonly key?: string | undefined
+  readonly query?: Readonly<Record<string, string>> | undefined
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly body?: Uint8Array | undefined
+  /** The largest body of an answer, in bytes. @default 16 MiB */
+  readonly maxBytes?: number | undefined
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly body: Uint8Array
+  /** True if an earlier attempt may have been applied: its answer was lost, or was a failure of the server. */
+  readonly isRepeated: boolean
+}
+
+export interface Client {
+  /** Sends a request until the store answers it. The status of the answer may be any below 500 except 429. */
+  readonly send: (call: Call) => Effect.Effect<Answer, Fault>
+  /** Converts an answer that the caller does not expect. */
+  readonly refused: (answer: Answer) => Effect.Effect<never, Fault>
+}
+
+/** Throws the error again. Because a handler catches the failure of the import, bundlers treat the package as optional. */
+const rethrow = (cause: unknown): never => {
+  throw cause
+}
+
+const loadSigner = Effect.tryPromise({
+  try: () => import("aws4fetch").catch(rethrow) as Promise<typeof Aws4fetch>,
+  catch: (): Fault =>
+    unavailable("the package aws4fetch, which signs the requests to a bucket, cannot be loaded; install aws4fetch")
+})
+
+const encode = (text: string): string =>
+  encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
+
+const urlOf = ({ bucket, endpoint }: Target, { key, query }: Call): string => {
+  const path = key === undefined ? "" : `/${key.split("/").map(encode).join("/")}`
+  const pairs = Object.entries(query ?? {}).map(([name, value]) => `${encode(name)}=${encode(value)}`)
+  return `${endpoint}/${encode(bucket)}${path}${pairs.length === 0 ? "" : `?${pairs.join("&")}`}`
+}
+
+/**
+ * The control characters that XML forbids, as such and as references. radosgw repeats the prefix of a listing as it was sent,
+ * with such characters.
+ */
+const forbidden = /[\u0000-\u0008\u000b\u000c\u000e-\u001f]|&#x0*1?[0-9a-f];|&#0*(?:[12]?[0-9]|3[01]);/gi
+
+/** The replacement of a forbidden character. No path contains it, so a damaged key never means another object. */
+const replacement = "\u007f"
+
+/** Reads a document. Returns `undefined` for bytes that are not XML. */
+export const parseXml = (bytes: Uint8Array): Effect.Effect<Xml.Element | undefined> =>
+  bytes.length === 0
+    ? Effect.succeed(undefined)
+    : Stream.make(new TextDecoder().decode(bytes).replace(forbidden, replacement)).pipe(
+        Stream.pipeThroughChannel(Channel.pipeTo(Xml.decodeString({ maxDepth: 16 }), Xml.elements(["*"]))),
+        Stream.runHead,
+        Effect.match({
+          onFailure: () => undefined,
+          onSuccess: (root) => (root._tag === "Some" ? root.value : undefined)
+        })
+      )
+
+/** Returns the child elements with the name. */
+export const childrenOf = (element: Xml.Element | undefined, name: string): ReadonlyArray<Xml.Element> =>
+  (element?.children ?? []).filter((child): child is Xml.Element => typeof child !== "string" && child.name === name)
+
+/** Returns the text of the first child element with the name, or "". */
+export const textOf = (element: Xml.Element | undefined, name: string): string =>
+  (childrenOf(element, name)[0]?.children ?? []).filter((child) => typeof child === "string").join("")
+
+interface Refusal {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+  readonly region: string | undefined
+}
+
+const refusalOf = ({ body, headers, status }: Answer): Effect.Effect<Refusal> =>
+  Effect.map(parseXml(body), (root) => ({
+    status,
+    code: textOf(root, "Code"),
+    message: textOf(root, "Message"),
+    region: headers["x-amz-bucket-region"] ?? (textOf(root, "Region") || undefined)
+  }))
+
+/** The longest part of a store's own message that a fault shows. */
+const maxMessage = 200
+
+const faultOf = ({ bucket, endpoint, region }: Target, refusal: Refusal): Fault => {
+  const { code, message, status } = refusal
+  const said = `the store answered ${status}${code === "" ? "" : ` ${code.slice(0, 60)}`}`
+  const why = message === "" ? said : `${said} (${message.slice(0, maxMessage)})`
+  if (
+    [301, 302, 307, 308].includes(status) ||
+    code === "AuthorizationHeaderMalformed" ||
+    code === "IllegalLocationConstraintException"
+  ) {
+    const advice = refusal.region === undefined ? "give the region of the bucket" : `give region: "${refusal.region}"`
+    return unavailable(`${said}, because the bucket "${bucket}" is not in the region "${region}"; ${advice}`)
+  }
+  switch (code) {
+    case "NoSuchBucket":
+      return unavailable(`the bucket "${bucket}" does not exist at ${endpoint}; create it, or correct the name`)
+    case "KeyTooLongError":
+      return pathTooLong("its key is longer than the 1,024 bytes that the store permits")
+    case "RequestTimeTooSkewed":
+      return unavailable(`${said}: the clocks of this machine and of the store differ; set the clock of this machine`)
+    case "InvalidAccessKeyId":
+    case "SignatureDoesNotMatch":
+    case "ExpiredToken":
+    case "InvalidToken":
+    case "TokenRefreshRequired":
+      return unavailable(`${why}; check the credentials and the region`)
+    case "EntityTooLarge":
+      return ioError(`${said}: the object is too large for the store`, "EFBIG")
+    case "QuotaExceeded":
+    case "XMinioStorageFull":
+      return diskFull
+    case "InvalidObjectState":
+      return ioError(`${said}: the object is archived; restore it in the store first`, "EAGAIN")
+  }
+  switch (status) {
+    case 401:
+    case 403:
+      return accessDenied("permission", `${why}; give the credentials a policy that permits the request`)
+    case 404:
+      return notFound
+    case 405:
+    case 501:
+      return ioError(`${why}: the store does not offer this request`, "ENOTSUP")
+    case 409:
+    case 412:
+      return accessDenied("busy", said)
+    case 413:
+      return ioError(`${said}: the object is too large for the store`, "EFBIG")
+    case 429:
+    case 503:
+      return unavailable(`${said} to each attempt; the store is overloaded, try again later`)
+    case 507:
+      return diskFull
+  }
+  return status >= 500 ? unavailable(`${why} to each attempt; try again later`) : ioError(why, `HTTP${status}`)
+}
+
+/** Statuses after which the same request may succeed. */
+const isTransient = (status: number): boolean => status === 429 || (status >= 500 && status !== 501 && status !== 507)
+
+/** Statuses that prove that the request was not applied. */
+const isRejected = (status: number): boolean => status === 429 || status === 503
+
+type Attempt = { readonly _tag: "Answered"; readonly answer: Answer } | { readonly _tag: "Lost"; readonly fault: Fault }
+
+const lost = (fault: Fault): Attempt => ({ _tag: "Lost", fault })
+
+const causeOf = (error: unknown): string => {
+  for (let at = error, depth = 0; depth < 8 && typeof at === "object" && at !== null; depth++) {
+    if ("code" in at && typeof at.code === "string") return at.code
+    at = "reason" in at ? at.reason : "cause" in at ? at.cause : undefined
+  }
+  return "no answer"
+}
+
+const tooLarge = (maxBytes: number): Fault =>
+  ioError(`the store sent more than the ${maxBytes} bytes that were asked for`, "EPROTO")
+
+/** The header with the SHA-256 of the body, which is signed and which the store compares with the body. */
+export const hashHeader = "x-amz-content-sha256"
+
+const defaultMaxBytes = 16 * 1024 * 1024
+
+/** Makes a client. Fails with Unavailable if the credentials need the package aws4fetch, and it is not installed. */
+export const make = (target: Target): Effect.Effect<Client, Fault> =>
+  Effect.gen(function* () {
+    const { credentials, patience, region } = target
+    const signer = credentials === undefined ? undefined : yield* loadSigner
+    const http = yield* Effect.provide(HttpClient.HttpClient, FetchHttpClient.layer)
+    /** The keys that signing derives from the secret, one for each day. */
+    const cache = new Map<string, ArrayBuffer>()
+    /** The time of the store minus the time of this machine. */
+    let skewMillis = 0
+
+    const sign = (call: Call, url: string, now: number) => {
+      const headers: Record<string, string> = { ...call.headers }
+      if (signer === undefined || credentials === undefined) return Effect.succeed(headers)
+      headers[hashHeader] ??= sha256(call.body ?? new Uint8Array())
+      return Effect.promise(async () => {
+        const signed = await new signer.AwsV4Signer({
+          method: call.method,
+          url,
+          headers,
+          accessKeyId: credentials.accessKeyId,
+          secretAccessKey: Redacted.value(credentials.secretAccessKey),
+          ...(credentials.sessionToken === undefined ? {} : { sessionToken: Redacted.value(credentials.sessionToken) }),
+          service: "s3",
+          region,
+          cache,
+          datetime: DateTime.formatIso(DateTime.makeUnsafe(now + skewMillis)).replace(/[:-]|\.\d{3}/g, "")
+        }).sign()
+        return Object.fromEntries(signed.headers.entries())
+      })
+    }
+
+    const collect = (stream: Stream.Stream<Uint8Array, HttpClientError>, maxBytes: number) =>
+      Effect.gen(function* () {
+        const parts: Array<Uint8Array> = []
+        let length = 0
+        yield* Stream.runForEach(stream, (part) => {
+          length += part.length
+          parts.push(part)
+          return length > maxBytes ? Effect.fail(tooLarge(maxBytes)) : Effect.void
+        }).pipe(
+          Effect.catchIf(
+            (error) => error._tag === "HttpClientError" && error.reason._tag === "EmptyBodyError",
+            () => Effect.void
+          )
+        )
+        if (parts.length === 1) return parts[0]!
+        const out = new Uint8Array(length)
+        let at = 0
+        for (const part of parts) {
+          out.set(part, at)
+          at += part.length
+        }
+        return out
+      })
+
+    const attempt = (call: Call, isRepeated: boolean): Effect.Effect<Attempt, Fault> =>
+      Effect.gen(function* () {
+        const url = urlOf(target, call)
+        const headers = yield* sign(call, url, yield* Clock.currentTimeMillis)
+        const request = HttpClientRequest.make(call.method)(url, {
+          headers,
+          ...(call.body === undefined
+            ? {}
+            : { body: HttpBody.uint8Array(call.body, headers["content-type"] ?? "application/octet-stream") })
+        })
+        const response = yield* http.execute(request)
+        const body =
+          call.method === "HEAD" ? new Uint8Array() : yield* collect(response.stream, call.maxBytes ?? defaultMaxBytes)
+        return { _tag: "Answered", answer: { status: response.status, headers: response.headers, body, isRepeated } } as const
+      }).pipe(
+        Effect.provideService(HttpClient.TracerPropagationEnabled, false),
+        // A redirect would send the request, and what it writes, to a place that nobody named.
+        Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+        Effect.catch((error): Effect.Effect<Attempt, Fault> => {
+          if ("_tag" in (error as object) && (error as Fault)._tag === "IoError") return Effect.fail(error as Fault)
+          return Effect.succeed(
+            lost(
+              unavailable(
+                `the store at ${target.endpoint} does not answer (${causeOf(error)}); check the endpoint and the network`
+              )
+            )
+          )
+        }),
+        Effect.timeoutOrElse({
+          duration: patience.requestMillis + Math.floor((call.body?.length ?? 0) / 131_072) * 1000,
+          orElse: () =>
+            Effect.succeed(
+              lost({ _tag: "Timeout", detail: `the store at ${target.endpoint} did not answer in time; try again later` })
+            )
+        })
+      )
+
+    /** Corrects the clock if the store refuses the time of a request. Returns true once. */
+    const correctClock = (answer: Answer): Effect.Effect<boolean> =>
+      answer.status !== 403 || skewMillis !== 0
+        ? Effect.succeed(false)
+        : Effect.gen(function* () {
+            const { code } = yield* refusalOf(answer)
+            const theirs = Date.parse(answer.headers["date"] ?? "")
+            if (code !== "RequestTimeTooSkewed" || Number.isNaN(theirs)) return false
+            skewMillis = theirs - (yield* Clock.currentTimeMillis)
+            return true
+          })
+
+    const pause = (done: number): Effect.Effect<void> =>
+      Effect.flatMap(Random.nextBetween(0.5, 1), (part) =>
+        Effect.sleep(Math.min(10_000, patience.pauseMillis * 2 ** (done - 1)) * part)
+      )
+
+    const refused = (answer: Answer): Effect.Effect<never, Fault> =>
+      Effect.flatMap(refusalOf(answer), (refusal) => Effect.fail(faultOf(target, refusal)))
+
+    const send = (call: Call, done = 0, isRepeated = false): Effect.Effect<Answer, Fault> =>
+      Effect.flatMap(attempt(call, isRepeated), (result): Effect.Effect<Answer, Fault> => {
+        const isLast = done + 1 >= patience.attempts
+        if (result._tag === "Lost") {
+          return isLast ? Effect.fail(result.fault) : Effect.andThen(pause(done + 1), send(call, done + 1, true))
+        }
+        const { answer } = result
+        if (isTransient(answer.status)) {
+          if (isLast) return refused(answer)
+          return Effect.andThen(pause(done + 1), send(call, done + 1, isRepeated || !isRejected(answer.status)))
+        }
+        return Effect.flatMap(correctClock(answer), (again) => (again ? send(call, done, isRepeated) : Effect.succeed(answer)))
+      })
+
+    return { send: (call) => send(call), refused }
+  })

@@ -1,0 +1,311 @@
+/** The requests of S3 that the backend needs, with parsed answers. */
+import type * as Xml from "effect/encoding/Xml"
+import * as Effect from "effect/Effect"
+import { ioError, type Fault } from "../../model/Fault.ts"
+import { randomUUID } from "../../runtime/node.ts"
+import { type Answer, childrenOf, type Client, hashHeader, parseXml, textOf } from "./client.ts"
+
+export interface ObjectHead {
+  /** The entity tag, with the quotes of the header. */
+  readonly etag: string
+  readonly sizeBytes: number
+  readonly modifiedMillis: number | undefined
+  /** The id of the write that stored the object, if this library stored it. */
+  readonly writeId: string | undefined
+}
+
+export interface ListedObject {
+  readonly key: string
+  readonly sizeBytes: number
+}
+
+export interface Page {
+  readonly objects: ReadonlyArray<ListedObject>
+  /** The common prefixes of keys with a further delimiter. */
+  readonly prefixes: ReadonlyArray<string>
+  /** The continuation token of the next page. */
+  readonly next: string | undefined
+}
+
+/** The condition of a write. A store that fails it answers 412. */
+export type Condition =
+  | { readonly _tag: "None" }
+  | { readonly _tag: "Absent" }
+  | { readonly _tag: "Match"; readonly etag: string }
+
+export const noCondition: Condition = { _tag: "None" }
+export const absent: Condition = { _tag: "Absent" }
+
+/** The form of an entity tag in `If-Match` of a write. radosgw compares the quotes too, so it needs the bare tag. */
+export type TagForm = "quoted" | "bare"
+
+export interface Part {
+  readonly number: number
+  readonly etag: string
+}
+
+/** The etag of the stored object, or the reason why the condition failed. */
+export type Stored = { readonly _tag: "Stored"; readonly etag: string } | { readonly _tag: "Refused" }
+
+export const refusedWrite: Stored = { _tag: "Refused" }
+
+const writeIdHeader = "x-amz-meta-fs-algebra-write"
+
+const bare = (etag: string): string => etag.replace(/^W\//, "").replace(/^"|"$/g, "")
+
+export const isSameTag = (self: string, that: string): boolean => bare(self) === bare(that)
+
+const conditionHeaders = (condition: Condition, form: TagForm): Record<string, string> =>
+  condition._tag === "None"
+    ? {}
+    : condition._tag === "Absent"
+      ? { "if-none-match": "*" }
+      : { "if-match": form === "bare" ? bare(condition.etag) : `"${bare(condition.etag)}"` }
+
+const headOf = ({ headers }: Answer, sizeBytes: number): ObjectHead => {
+  const modified = Date.parse(headers["last-modified"] ?? "")
+  return {
+    etag: headers["etag"] ?? "",
+    sizeBytes,
+    modifiedMillis: Number.isNaN(modified) ? undefined : modified,
+    writeId: headers[writeIdHeader]
+  }
+}
+
+const malformed: Fault = ioError("the store's answer is not as the S3 protocol has it", "EPROTO")
+
+const decodeKey = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "))
+  } catch {
+    return undefined
+  }
+}
+
+const pageOf = (root: Xml.Element | undefined): Page | undefined => {
+  if (root?.name !== "ListBucketResult") return undefined
+  const isEncoded = textOf(root, "EncodingType") === "url"
+  const keyOf = (text: string) => (isEncoded ? decodeKey(text) : text)
+  const objects: Array<ListedObject> = []
+  for (const item of childrenOf(root, "Contents")) {
+    const key = keyOf(textOf(item, "Key"))
+    const sizeBytes = Number(textOf(item, "Size"))
+    if (key === undefined || !Number.isSafeInteger(sizeBytes) || sizeBytes < 0) return undefined
+    objects.push({ key, sizeBytes })
+  }
+  const prefixes: Array<string> = []
+  for (const item of childrenOf(root, "CommonPrefixes")) {
+    const prefix = keyOf(textOf(item, "Prefix"))
+    if (prefix === undefined) return undefined
+    prefixes.push(prefix)
+  }
+  const token = textOf(root, "NextContinuationToken")
+  return { objects, prefixes, next: textOf(root, "IsTruncated") === "true" && token !== "" ? token : undefined }
+}
+
+const escapeXml = (text: string): string => text.replace(/[<>&"]/g, (character) => `&#${character.charCodeAt(0)};`)
+
+const encoder = new TextEncoder()
+
+export type Got = { readonly head: ObjectHead; readonly bytes: Uint8Array } | "changed" | undefined
+
+export interface Objects {
+  readonly head: (key: string) => Effect.Effect<ObjectHead | undefined, Fault>
+  /**
+   * Reads up to `length` bytes from `offset`. With `etag`, fails unless the object still has this tag. Returns `undefined`
+   * for a missing object, and "changed" for an object with another tag or without these bytes.
+   */
+  readonly get: (key: string, offset: number, length: number, etag?: string) => Effect.Effect<Got, Fault>
+  /** `hash` is the SHA-256 of the bytes, which the store compares. */
+  readonly put: (
+    key: string,
+    bytes: Uint8Array,
+    hash: string,
+    condition: Condition,
+    form: TagForm
+  ) => Effect.Effect<Stored, Fault>
+  /** Returns false if the condition failed. A missing object counts as deleted. */
+  readonly remove: (key: string, condition: Condition, form: TagForm) => Effect.Effect<boolean, Fault>
+  readonly list: (options: {
+    readonly prefix: string
+    readonly delimiter?: "/" | undefined
+    readonly limit?: number | undefined
+    readonly after?: string | undefined
+  }) => Effect.Effect<Page, Fault>
+  readonly startUpload: (key: string) => Effect.Effect<Upload, Fault>
+  readonly putPart: (upload: Upload, number: number, bytes: Uint8Array) => Effect.Effect<Part, Fault>
+  readonly complete: (
+    upload: Upload,
+    parts: ReadonlyArray<Part>,
+    condition: Condition,
+    form: TagForm
+  ) => Effect.Effect<Stored, Fault>
+  readonly abort: (upload: Upload) => Effect.Effect<void, Fault>
+}
+
+export interface Upload {
+  readonly key: string
+  readonly id: string
+  readonly writeId: string
+}
+
+export const make = ({ refused, send }: Client): Objects => {
+  const head: Objects["head"] = (key) =>
+    Effect.flatMap(send({ method: "HEAD", key }), (answer) => {
+      if (answer.status === 404) return Effect.succeed(undefined)
+      if (answer.status !== 200) return refused(answer)
+      const sizeBytes = Number(answer.headers["content-length"] ?? "")
+      return Number.isSafeInteger(sizeBytes) ? Effect.succeed(headOf(answer, sizeBytes)) : Effect.fail(malformed)
+    })
+
+  /** Finds out whether a write whose answer was lost has been applied: the object then has the id of this write. */
+  const settle = (key: string, writeId: string): Effect.Effect<Stored, Fault> =>
+    Effect.map(head(key), (found): Stored => (found?.writeId === writeId ? { _tag: "Stored", etag: found.etag } : refusedWrite))
+
+  const stored = (answer: Answer, key: string, writeId: string): Effect.Effect<Stored, Fault> => {
+    if (answer.status === 200) return Effect.succeed({ _tag: "Stored", etag: answer.headers["etag"] ?? "" })
+    if (answer.status === 412 || answer.status === 409 || answer.status === 404) {
+      // A store answers 404 to `If-Match` on a missing object, but also for a missing bucket.
+      if (answer.isRepeated) return settle(key, writeId)
+      return answer.status === 404
+        ? Effect.catch(refused(answer), (fault) =>
+            fault._tag === "NotFound" ? Effect.succeed(refusedWrite) : Effect.fail(fault)
+          )
+        : Effect.succeed(refusedWrite)
+    }
+    return refused(answer)
+  }
+
+  return {
+    head,
+    get: (key, offset, length, etag) =>
+      Effect.flatMap(
+        send({
+          method: "GET",
+          key,
+          headers: {
+            range: `bytes=${offset}-${offset + length - 1}`,
+            ...(etag === undefined ? {} : { "if-match": `"${bare(etag)}"` })
+          },
+          // An error has a document of its own, also where few bytes are asked for.
+          maxBytes: Math.max(length, 64 * 1024)
+        }),
+        (answer): Effect.Effect<Got, Fault> => {
+          if (answer.status === 412 || answer.status === 416) return Effect.succeed("changed" as const)
+          if (answer.status === 404) {
+            return Effect.catch(refused(answer), (fault) =>
+              fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)
+            )
+          }
+          // A store may send a small object whole.
+          if (answer.status === 200 && offset === 0 && answer.body.length <= length) {
+            return Effect.succeed({ head: headOf(answer, answer.body.length), bytes: answer.body })
+          }
+          if (answer.status !== 206) return refused(answer)
+          const range = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(answer.headers["content-range"] ?? "")
+          const total = Number(range?.[3] ?? Number.NaN)
+          const expected = Math.min(length, total - offset)
+          const isWhole = Number(range?.[1] ?? -1) === offset && answer.body.length === expected
+          return isWhole
+            ? Effect.succeed({ head: headOf(answer, total), bytes: answer.body })
+            : Effect.fail(ioError(`the store sent ${answer.body.length} bytes where ${expected} were asked for`, "EPROTO"))
+        }
+      ),
+    put: (key, bytes, hash, condition, form) =>
+      Effect.suspend(() => {
+        const writeId = randomUUID()
+        return Effect.flatMap(
+          send({
+            method: "PUT",
+            key,
+            body: bytes,
+            headers: { ...conditionHeaders(condition, form), [writeIdHeader]: writeId, [hashHeader]: hash }
+          }),
+          (answer) => stored(answer, key, writeId)
+        )
+      }),
+    remove: (key, condition, form) =>
+      Effect.flatMap(send({ method: "DELETE", key, headers: conditionHeaders(condition, form) }), (answer) =>
+        answer.status === 204 || answer.status === 200 || (answer.status === 404 && condition._tag !== "None")
+          ? Effect.succeed(true)
+          : answer.status === 412 || answer.status === 409
+            ? Effect.map(head(key), (found) => answer.isRepeated && found === undefined)
+            : refused(answer)
+      ),
+    list: ({ after, delimiter, limit, prefix }) =>
+      Effect.flatMap(
+        send({
+          method: "GET",
+          query: {
+            "list-type": "2",
+            "encoding-type": "url",
+            prefix,
+            ...(delimiter === undefined ? {} : { delimiter }),
+            ...(limit === undefined ? {} : { "max-keys": String(limit) }),
+            ...(after === undefined ? {} : { "continuation-token": after })
+          }
+        }),
+        (answer) =>
+          answer.status === 200
+            ? Effect.flatMap(parseXml(answer.body), (root) => {
+                const page = pageOf(root)
+                return page === undefined ? Effect.fail(malformed) : Effect.succeed(page)
+              })
+            : refused(answer)
+      ),
+    startUpload: (key) =>
+      Effect.suspend(() => {
+        const writeId = randomUUID()
+        return Effect.flatMap(
+          send({ method: "POST", key, query: { uploads: "" }, headers: { [writeIdHeader]: writeId } }),
+          (answer) =>
+            answer.status !== 200
+              ? refused(answer)
+              : Effect.flatMap(parseXml(answer.body), (root) => {
+                  const id = textOf(root, "UploadId")
+                  return id === "" ? Effect.fail(malformed) : Effect.succeed({ key, id, writeId })
+                })
+        )
+      }),
+    putPart: ({ id, key }, number, bytes) =>
+      Effect.flatMap(
+        send({ method: "PUT", key, query: { partNumber: String(number), uploadId: id }, body: bytes }),
+        (answer) => {
+          const etag = answer.headers["etag"]
+          return answer.status !== 200 ? refused(answer) : etag ? Effect.succeed({ number, etag }) : Effect.fail(malformed)
+        }
+      ),
+    complete: ({ id, key, writeId }, parts, condition, form) => {
+      const list = parts.map(
+        ({ etag, number }) => `<Part><PartNumber>${number}</PartNumber><ETag>${escapeXml(etag)}</ETag></Part>`
+      )
+      return Effect.flatMap(
+        send({
+          method: "POST",
+          key,
+          query: { uploadId: id },
+          headers: { ...conditionHeaders(condition, form), "content-type": "application/xml" },
+          body: encoder.encode(`<CompleteMultipartUpload>${list.join("")}</CompleteMultipartUpload>`)
+        }),
+        (answer) =>
+          answer.status !== 200
+            ? stored(answer, key, writeId)
+            : // The store may begin its answer with 200 and report a failure in the body.
+              Effect.flatMap(parseXml(answer.body), (root): Effect.Effect<Stored, Fault> => {
+                if (root?.name === "CompleteMultipartUploadResult") {
+                  return Effect.succeed({ _tag: "Stored", etag: textOf(root, "ETag") })
+                }
+                const code = textOf(root, "Code")
+                return Effect.flatMap(settle(key, writeId), (found) =>
+                  found._tag === "Stored" || code === "PreconditionFailed" || code === "ConditionalRequestConflict"
+                    ? Effect.succeed(found)
+                    : root === undefined
+                      ? Effect.fail(malformed)
+                      : refused({ ...answer, status: code === "NoSuchUpload" ? 404 : 500 })
+                )
+              })
+      )
+    },
+    abort: ({ id, key }) => Effect.asVoid(send({ method: "DELETE", key, query: { uploadId: id } }))
+  }
+}

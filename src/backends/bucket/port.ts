@@ -1,0 +1,523 @@
+/** The seven primitive operations on the objects of a bucket. */
+import * as Context from "effect/Context"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Random from "effect/Random"
+import * as Stream from "effect/Stream"
+import { type FileStat, stat as makeStat } from "../../model/Entry.ts"
+import {
+  accessDenied,
+  alreadyExists,
+  directoryNotEmpty,
+  type Fault,
+  invalidPath,
+  ioError,
+  notADirectory,
+  notAFile,
+  notFound
+} from "../../model/Fault.ts"
+import { type FsPath, parent, root } from "../../model/FsPath.ts"
+import { isBytes } from "../../model/realms.ts"
+import type { Backend, Child, Commit, Handle, Rules } from "../../port/Backend.ts"
+import { isReadOnly } from "../../port/Rules.ts"
+import { hasher, sha256 } from "../../runtime/hash.ts"
+import { make as makeLocks } from "../../runtime/locks.ts"
+import { isRoot, rootWriteFault } from "../faults.ts"
+import { childOf, directoryKey, fileKey, isUnreachable } from "./keys.ts"
+import {
+  absent,
+  type Condition,
+  noCondition,
+  type ObjectHead,
+  type Objects,
+  type Part,
+  type Stored,
+  type Upload
+} from "./objects.ts"
+import type { Support } from "./probe.ts"
+
+export interface Sizes {
+  /** The bytes that opening a file reads. A file of at most this size is pinned. */
+  readonly firstRead: number
+  /** The size of each part of a stream. A shorter stream is one plain write. */
+  readonly part: number
+  /** The largest file that an append may result in. */
+  readonly append: number
+}
+
+export const defaultSizes: Sizes = { firstRead: 1024 * 1024, part: 8 * 1024 * 1024, append: 64 * 1024 * 1024 }
+
+/** The largest number of parts that S3 permits. */
+const maxParts = 10_000
+
+/** The largest range of one request. */
+const maxRange = 8 * 1024 * 1024
+
+const changed: Fault = ioError("the object changed while it was read; read it again", "ESTALE")
+/** A fault of its own, by which `claim` recognises that the object changed between the check and the write. */
+const overtaken: Fault = accessDenied("busy", "other programs keep changing the object")
+const unreachable: Fault = invalidPath('its key has a segment "." or "..", which no request can express')
+const crossDevice: Fault = ioError("a bucket cannot rename; the entry must be copied", "EXDEV")
+
+/** The state of a claim: the tag that the object had when the holder first looked at it. */
+interface Claim {
+  readonly path: FsPath
+  seen: string | undefined
+}
+
+const CurrentClaim: Context.Reference<Claim | undefined> = Context.Reference<Claim | undefined>("fs-algebra/bucket/Claim", {
+  defaultValue: () => undefined
+})
+
+const claimOf = (path: FsPath): Effect.Effect<Claim | undefined> =>
+  Effect.map(CurrentClaim, (claim) => (claim?.path === path ? claim : undefined))
+
+const maxAttempts = 32
+
+const shortPause = Effect.flatMap(Random.nextBetween(1, 20), (millis) => Effect.sleep(millis))
+
+/** Makes a cache of the versions of objects, by key and tag. A tag belongs to one content, so an entry never becomes wrong. */
+const makeVersions = (limit: number) => {
+  const versions = new Map<string, string>()
+  return {
+    get: (key: string, etag: string) => versions.get(`${etag} ${key}`),
+    set: (key: string, etag: string, version: string) => {
+      if (etag === "") return
+      versions.set(`${etag} ${key}`, version)
+      if (versions.size > limit) versions.delete(versions.keys().next().value!)
+    }
+  }
+}
+
+export interface Settings {
+  readonly objects: Objects
+  readonly support: Support
+  readonly prefix: string
+  /** The address of the bucket, which identifies its objects. */
+  readonly place: string
+  readonly shownRoot: string
+  readonly rules: Rules
+  readonly sizes: Sizes
+  readonly bestEffort: ReadonlyArray<string>
+}
+
+const concat = (parts: ReadonlyArray<Uint8Array>, length: number): Uint8Array => {
+  const out = new Uint8Array(length)
+  let at = 0
+  for (const part of parts) {
+    out.set(part, at)
+    at += part.length
+  }
+  return out
+}
+
+export const makePort = (settings: Settings): Backend => {
+  const { objects, place, prefix, sizes, support } = settings
+  const versions = makeVersions(10_000)
+
+  const keyOf = (path: FsPath): Effect.Effect<string | undefined, Fault> => {
+    const key = fileKey(prefix, path)
+    return key !== undefined && isUnreachable(key) ? Effect.fail(unreachable) : Effect.succeed(key)
+  }
+
+  /** Reads the head of a file, and notes it in a claim on the path. */
+  const headOf = (path: FsPath): Effect.Effect<ObjectHead | undefined, Fault> =>
+    Effect.flatMap(keyOf(path), (key) =>
+      key === undefined
+        ? Effect.succeed(undefined)
+        : Effect.tap(objects.head(key), (head) => (head === undefined ? Effect.void : note(path, head.etag)))
+    )
+
+  const note = (path: FsPath, etag: string): Effect.Effect<void> =>
+    Effect.map(claimOf(path), (claim) => {
+      if (claim !== undefined) claim.seen ??= etag
+    })
+
+  const isDirectory = (path: FsPath): Effect.Effect<boolean, Fault> =>
+    path === root
+      ? Effect.succeed(true)
+      : Effect.map(
+          objects.list({ prefix: directoryKey(prefix, path), limit: 1 }),
+          (page) => page.objects.length + page.prefixes.length > 0
+        )
+
+  const fileStat = (path: FsPath, key: string, head: Omit<ObjectHead, "etag" | "writeId">): FileStat => ({
+    ...makeStat({ path, kind: "file", sizeBytes: head.sizeBytes, identity: `${place}/${key}` }),
+    ...(head.modifiedMillis === undefined ? {} : { modifiedAt: DateTime.makeUnsafe(head.modifiedMillis) })
+  })
+
+  const directoryStat = (path: FsPath): FileStat =>
+    makeStat({ path, kind: "directory", sizeBytes: 0, identity: `${place}/${directoryKey(prefix, path)}` })
+
+  const stat: Backend["stat"] = (path) =>
+    Effect.flatMap(headOf(path), (head) =>
+      head !== undefined
+        ? Effect.succeed(fileStat(path, fileKey(prefix, path)!, head))
+        : Effect.map(isDirectory(path), (found) => (found ? directoryStat(path) : undefined))
+    )
+
+  /** Fails unless the parent is a directory. */
+  const requireParent = (path: FsPath): Effect.Effect<void, Fault> => {
+    const above = parent(path)
+    if (above === root) return Effect.void
+    return Effect.flatMap(Effect.all([headOf(above), isDirectory(above)], { concurrency: 2 }), ([file, directory]) =>
+      file !== undefined
+        ? Effect.fail(notADirectory)
+        : directory
+          ? Effect.void
+          : Effect.flatMap(Effect.exit(requireParent(above)), (exit) =>
+              // A missing directory below a missing directory is missing; below a file, nothing can be.
+              Exit.isSuccess(exit) ? Effect.fail(notFound) : exit
+            )
+    )
+  }
+
+  const list: Backend["list"] = (path) =>
+    Effect.gen(function* () {
+      const directory = directoryKey(prefix, path)
+      const files = new Map<string, number>()
+      const directories: Array<string> = []
+      let isPresent = path === root
+      const pages = Effect.gen(function* () {
+        let after: string | undefined
+        do {
+          const page = yield* objects.list({ prefix: directory, delimiter: "/", after })
+          for (const { key, sizeBytes } of page.objects) {
+            isPresent = true
+            if (key !== directory) files.set(key.slice(directory.length), sizeBytes)
+          }
+          for (const common of page.prefixes) {
+            isPresent = true
+            directories.push(common.slice(directory.length, -1))
+          }
+          after = page.next
+        } while (after !== undefined)
+      })
+      const [file] = yield* Effect.all([headOf(path), pages], { concurrency: 2 })
+      if (file !== undefined) return yield* Effect.fail(notADirectory)
+      if (!isPresent) return yield* Effect.fail(notFound)
+      const out: Array<Child> = []
+      for (const [name, sizeBytes] of files) out.push(childOf(name, "file", false, sizeBytes))
+      for (const name of directories) out.push(childOf(name, "directory", files.has(name)))
+      return out
+    })
+
+  const fileMissing = (path: FsPath): Effect.Effect<never, Fault> =>
+    Effect.flatMap(isDirectory(path), (found) => Effect.fail(found ? notAFile : notFound))
+
+  const open: Backend["open"] = (path) =>
+    Effect.gen(function* () {
+      const key = yield* keyOf(path)
+      if (key === undefined || path === root) return yield* Effect.fail(notAFile)
+      let first = yield* objects.get(key, 0, sizes.firstRead)
+      if (first === "changed") {
+        // No byte range of an empty object exists.
+        const head = yield* objects.head(key)
+        if (head !== undefined && head.sizeBytes > 0) return yield* Effect.fail(changed)
+        first = head && { head, bytes: new Uint8Array() }
+      }
+      if (first === undefined) return yield* fileMissing(path)
+      const { bytes, head } = first
+      yield* note(path, head.etag)
+      return handleOf(path, key, head, bytes)
+    })
+
+  /** Fails because a read found another object. Under a claim, the claim begins again. */
+  const changedAt = (path: FsPath): Effect.Effect<never, Fault> =>
+    Effect.flatMap(claimOf(path), (claim) => Effect.fail(claim === undefined ? changed : overtaken))
+
+  const handleOf = (path: FsPath, key: string, head: ObjectHead, first: Uint8Array): Handle => {
+    const read: Handle["read"] = (offset, length) =>
+      Effect.suspend(() => {
+        const end = Math.min(offset + length, head.sizeBytes)
+        if (offset >= end) return Effect.succeed(new Uint8Array())
+        if (offset < first.length) return Effect.succeed(first.slice(offset, Math.min(end, first.length)))
+        return Effect.flatMap(objects.get(key, offset, Math.min(end - offset, maxRange), head.etag), (found) =>
+          found === undefined || found === "changed" || found.head.sizeBytes !== head.sizeBytes
+            ? changedAt(path)
+            : Effect.succeed(found.bytes)
+        )
+      })
+    const version = Effect.suspend(() => {
+      const known = versions.get(key, head.etag)
+      if (known !== undefined) return Effect.succeed(known)
+      const hash = hasher()
+      const next = (offset: number): Effect.Effect<string, Fault> =>
+        Effect.flatMap(read(offset, maxRange), (bytes) => {
+          hash.update(bytes)
+          if (offset + bytes.length < head.sizeBytes) return next(offset + bytes.length)
+          const found = hash.digest()
+          versions.set(key, head.etag, found)
+          return Effect.succeed(found)
+        })
+      return next(0)
+    })
+    return { stat: fileStat(path, key, head), read, version }
+  }
+
+  /** Returns the stat of a file that was just stored. Its times are unknown if another program replaced it since. */
+  const statStored = (path: FsPath, key: string, etag: string, sizeBytes: number): Effect.Effect<FileStat, Fault> =>
+    Effect.map(
+      Effect.catch(objects.head(key), () => Effect.succeed(undefined)),
+      (head) => fileStat(path, key, head?.etag === etag ? head : { sizeBytes, modifiedMillis: undefined })
+    )
+
+  type Mode = "create" | "replace" | "append"
+
+  /**
+   * Runs a write that depends on the present object, until no other program has overtaken it. `store` stores the new object
+   * under the condition.
+   */
+  const publish = (
+    path: FsPath,
+    mode: Mode,
+    obeysConditions: boolean,
+    store: (key: string, present: ObjectHead | undefined, condition: Condition) => Effect.Effect<FileStat | undefined, Fault>
+  ): Effect.Effect<FileStat, Fault> => {
+    const attempt = (left: number): Effect.Effect<FileStat, Fault> =>
+      Effect.gen(function* () {
+        const key = yield* keyOf(path)
+        if (key === undefined) return yield* Effect.fail(rootWriteFault(mode))
+        const [, present, directory] = yield* Effect.all([requireParent(path), headOf(path), isDirectory(path)], {
+          concurrency: 3
+        })
+        if (mode === "create" && (present !== undefined || directory)) return yield* Effect.fail(alreadyExists)
+        if (present === undefined && directory) return yield* Effect.fail(notAFile)
+        const claim = yield* claimOf(path)
+        if (claim?.seen !== undefined && present?.etag !== claim.seen) return yield* Effect.fail(overtaken)
+        const condition: Condition = !obeysConditions
+          ? noCondition
+          : present === undefined
+            ? absent
+            : { _tag: "Match", etag: present.etag }
+        const stored = yield* store(key, present, condition)
+        if (stored !== undefined) return stored
+        if (mode === "create") return yield* Effect.fail(alreadyExists)
+        if (claim?.seen !== undefined || left === 0) return yield* Effect.fail(overtaken)
+        yield* shortPause
+        return yield* attempt(left - 1)
+      })
+    return path === root ? Effect.fail(rootWriteFault(mode)) : attempt(maxAttempts)
+  }
+
+  const statOf = (path: FsPath, key: string, sizeBytes: number, stored: Stored) =>
+    stored._tag === "Refused" ? Effect.succeed(undefined) : statStored(path, key, stored.etag, sizeBytes)
+
+  const putBytes = (path: FsPath, bytes: Uint8Array, condition: Condition, key: string) => {
+    const hash = sha256(bytes)
+    return Effect.flatMap(objects.put(key, bytes, hash, condition, support.form), (stored) => {
+      if (stored._tag === "Stored") versions.set(key, stored.etag, hash)
+      return statOf(path, key, bytes.length, stored)
+    })
+  }
+
+  const tooLargeToAppend: Fault = ioError(
+    `an append rewrites the object, and the result would have more than ${sizes.append} bytes; write a new object instead`,
+    "EFBIG"
+  )
+
+  const appendBytes = (path: FsPath, added: Uint8Array, key: string, present: ObjectHead | undefined, condition: Condition) =>
+    Effect.gen(function* () {
+      const size = (present?.sizeBytes ?? 0) + added.length
+      if (size > sizes.append) return yield* Effect.fail(tooLargeToAppend)
+      const parts: Array<Uint8Array> = []
+      const presentSize = size - added.length
+      for (let at = 0; at < presentSize; at += parts.at(-1)!.length) {
+        const found = yield* objects.get(key, at, Math.min(maxRange, presentSize - at), present?.etag)
+        if (found === undefined || found === "changed" || found.bytes.length === 0) return undefined
+        parts.push(found.bytes)
+      }
+      return yield* putBytes(path, concat([...parts, added], size), condition, key)
+    })
+
+  const publishBytes = (path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
+    publish(path, mode, support.put, (key, present, condition) =>
+      mode === "append" ? appendBytes(path, bytes, key, present, condition) : putBytes(path, bytes, condition, key)
+    )
+
+  const commitAtOnce: Commit = (step) => step
+
+  const collect = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Uint8Array, Fault | E, R> =>
+    Effect.suspend(() => {
+      const parts: Array<Uint8Array> = []
+      let length = 0
+      const all = Stream.runForEach(stream, (part): Effect.Effect<void, Fault> => {
+        length += part.length
+        parts.push(part.slice())
+        return length > sizes.append ? Effect.fail(tooLargeToAppend) : Effect.void
+      })
+      return Effect.map(all, () => concat(parts, length))
+    })
+
+  const tooManyParts: Fault = ioError(`an object may have at most ${maxParts} parts of ${sizes.part} bytes`, "EFBIG")
+
+  /**
+   * Writes a stream in parts of one size, so that memory stays flat. The object appears when the upload is completed. A
+   * failed or interrupted upload is aborted.
+   */
+  const writeStream = <E, R>(
+    path: FsPath,
+    stream: Stream.Stream<Uint8Array, E, R>,
+    mode: "create" | "replace",
+    commit: Commit
+  ): Effect.Effect<FileStat, Fault | E, R> =>
+    Effect.suspend(() => {
+      const hash = hasher()
+      let buffer = new Uint8Array(Math.min(sizes.part, 64 * 1024))
+      let filled = 0
+      let total = 0
+      let upload: Upload | undefined
+      const parts: Array<Part> = []
+      const sendPart = Effect.gen(function* () {
+        if (parts.length === maxParts) return yield* Effect.fail(tooManyParts)
+        if (upload === undefined) {
+          const key = yield* keyOf(path)
+          if (key === undefined) return yield* Effect.fail(rootWriteFault(mode))
+          upload = yield* Effect.uninterruptible(
+            Effect.tap(objects.startUpload(key), (started) => Effect.sync(() => (upload = started)))
+          )
+        }
+        parts.push(yield* objects.putPart(upload, parts.length + 1, buffer.subarray(0, filled)))
+        filled = 0
+      })
+      const add = (chunk: Uint8Array): Effect.Effect<void, Fault> => {
+        const length = Math.min(chunk.length, sizes.part - filled)
+        if (filled + length > buffer.length) {
+          const larger = new Uint8Array(Math.min(sizes.part, Math.max(buffer.length * 2, filled + length)))
+          larger.set(buffer.subarray(0, filled))
+          buffer = larger
+        }
+        buffer.set(chunk.subarray(0, length), filled)
+        filled += length
+        if (length === chunk.length) return Effect.void
+        return Effect.andThen(
+          sendPart,
+          Effect.suspend(() => add(chunk.subarray(length)))
+        )
+      }
+      const consumed = Stream.runForEach(stream, (chunk) => {
+        hash.update(chunk)
+        total += chunk.length
+        return add(chunk)
+      })
+      const completed = (done: Upload) =>
+        publish(path, mode, support.complete, (key, _, condition) =>
+          Effect.flatMap(objects.complete(done, parts, condition, support.form), (stored) => {
+            if (stored._tag === "Stored") versions.set(key, stored.etag, hash.digest())
+            return statOf(path, key, total, stored)
+          })
+        )
+      const run = Effect.gen(function* () {
+        yield* consumed
+        if (upload === undefined) return yield* commit(publishBytes(path, buffer.slice(0, filled), mode))
+        if (filled > 0) yield* sendPart
+        return yield* commit(completed(upload))
+      })
+      return Effect.onExit(run, (exit) =>
+        Exit.isSuccess(exit) || upload === undefined
+          ? Effect.void
+          : Effect.ignore(Effect.timeoutOption(objects.abort(upload), "10 seconds"))
+      )
+    })
+
+  const write: Backend["write"] = (path, bytes, mode, how) => {
+    const commit = how?.commit ?? commitAtOnce
+    if (isBytes(bytes)) {
+      return Effect.suspend(() => {
+        const content = bytes.slice()
+        return commit(publishBytes(path, content, mode))
+      })
+    }
+    return mode === "append"
+      ? Effect.flatMap(collect(bytes), (content) => commit(publishBytes(path, content, mode)))
+      : writeStream(path, bytes, mode, commit)
+  }
+
+  const emptyHash = sha256(new Uint8Array())
+
+  const putMarker = (path: FsPath): Effect.Effect<Stored, Fault> =>
+    objects.put(directoryKey(prefix, path), new Uint8Array(), emptyHash, support.put ? absent : noCondition, support.form)
+
+  const makeDirectory: Backend["makeDirectory"] = (path) =>
+    path === root
+      ? Effect.fail(alreadyExists)
+      : Effect.gen(function* () {
+          yield* keyOf(path)
+          const [, file, directory] = yield* Effect.all([requireParent(path), headOf(path), isDirectory(path)], {
+            concurrency: 3
+          })
+          if (file !== undefined || directory) return yield* Effect.fail(alreadyExists)
+          if ((yield* putMarker(path))._tag === "Refused") return yield* Effect.fail(alreadyExists)
+        })
+
+  /** Makes the marker of a directory that another program made, so that the directory stays when it becomes empty. */
+  const keepParent = (path: FsPath): Effect.Effect<void, Fault> => {
+    const above = parent(path)
+    return above === root
+      ? Effect.void
+      : Effect.flatMap(objects.head(directoryKey(prefix, above)), (marker) =>
+          marker === undefined ? Effect.asVoid(putMarker(above)) : Effect.void
+        )
+  }
+
+  const remove: Backend["remove"] = (path) =>
+    path === root
+      ? Effect.fail(isRoot)
+      : Effect.gen(function* () {
+          const directory = directoryKey(prefix, path)
+          const [file, below] = yield* Effect.all([headOf(path), objects.list({ prefix: directory, limit: 2 })], {
+            concurrency: 2
+          })
+          if (file !== undefined) {
+            const claim = yield* claimOf(path)
+            if (claim?.seen !== undefined && claim.seen !== file.etag) return yield* Effect.fail(overtaken)
+            yield* keepParent(path)
+            const condition: Condition =
+              claim !== undefined && support.remove ? { _tag: "Match", etag: file.etag } : noCondition
+            if (!(yield* objects.remove(fileKey(prefix, path)!, condition, support.form))) return yield* Effect.fail(overtaken)
+            return
+          }
+          if (below.objects.length + below.prefixes.length === 0) return yield* Effect.fail(notFound)
+          if (below.objects.some(({ key }) => key !== directory)) return yield* Effect.fail(directoryNotEmpty)
+          yield* keepParent(path)
+          yield* objects.remove(directory, noCondition, support.form)
+        })
+
+  const locks = makeLocks()
+
+  /**
+   * Runs a check and the write that depends on it. No other program is excluded: the write names the tag of the object that
+   * the check has seen, and both run again if the store refuses the write.
+   */
+  const claim = <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> => {
+    const attempt = (left: number): Effect.Effect<A, E | Fault, R> =>
+      Effect.catch(
+        Effect.suspend(() => Effect.provideService(effect, CurrentClaim, { path, seen: undefined })),
+        (error): Effect.Effect<A, E | Fault, R> =>
+          error !== overtaken || left === 0 ? Effect.fail(error) : Effect.andThen(shortPause, attempt(left - 1))
+      )
+    return attempt(maxAttempts)
+  }
+
+  return {
+    info: {
+      name: "Bucket",
+      root: settings.shownRoot,
+      caseSensitive: true,
+      readOnly: isReadOnly(settings.rules),
+      confinement: "virtual",
+      rename: "copy",
+      bestEffort: settings.bestEffort
+    },
+    rules: settings.rules,
+    locks: { ...locks, claim },
+    stat,
+    list,
+    open,
+    write,
+    makeDirectory,
+    remove,
+    rename: () => Effect.fail(crossDevice)
+  }
+}

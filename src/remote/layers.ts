@@ -1,0 +1,103 @@
+/** The layers of `Remote`. `Remote` loads this module at the first use, because it loads the servers and clients of effect. */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import type * as RpcClient from "effect/rpc/RpcClient"
+import * as RpcServer from "effect/rpc/RpcServer"
+import { readOnly } from "../filesystem/Decorator.ts"
+import { Filesystem, make as makeAlgebra } from "../filesystem/Filesystem.ts"
+import { AccessDenied, type BackendError, type Fault, InvalidArgument, promote, Unavailable } from "../model/FsError.ts"
+import { Limits } from "../model/Limits.ts"
+import { hasher } from "../runtime/hash.ts"
+import * as Address from "./address.ts"
+import * as Connection from "./connection.ts"
+import * as Port from "./port.ts"
+import { Authentication, FilesystemRpcs, version } from "./protocol.ts"
+import type { ClientOptions, ServerOptions } from "./Remote.ts"
+import * as Searches from "./searches.ts"
+import { handlers } from "./server.ts"
+
+const digestOf = (text: string): string => {
+  const hash = hasher()
+  hash.update(new TextEncoder().encode(text))
+  return hash.digest()
+}
+
+const layerAuthentication = (token: Redacted.Redacted | undefined): Layer.Layer<Authentication> => {
+  // Comparing digests reveals nothing about the token by its time.
+  const expected = token === undefined ? undefined : digestOf(`Bearer ${Redacted.value(token)}`)
+  return Layer.succeed(Authentication, (effect, { headers, rpc }) =>
+    expected === undefined || digestOf(headers["authorization"] ?? "") === expected
+      ? effect
+      : Effect.fail(
+          new AccessDenied({
+            operation: rpc._tag,
+            path: "",
+            why: "permission",
+            detail: "the token is missing or wrong"
+          })
+        )
+  )
+}
+
+const layerHandlers = (options: ServerOptions) =>
+  FilesystemRpcs.toLayer(
+    Effect.gen(function* () {
+      const fs = yield* Filesystem
+      return handlers(options.readOnly === true ? readOnly(fs) : fs, yield* Effect.scope, yield* Limits)
+    })
+  )
+
+const layerRequests = RpcServer.layer(FilesystemRpcs, { disableTracing: true, disableFatalDefects: true })
+
+const layerAnswers = (options: ServerOptions) => Layer.merge(layerHandlers(options), layerAuthentication(options.token))
+
+export const layerServer = (options: ServerOptions = {}): Layer.Layer<never, never, Filesystem | RpcServer.Protocol> =>
+  Layer.provide(layerRequests, layerAnswers(options))
+
+export const listen = (
+  address: string,
+  options: ServerOptions = {}
+): Effect.Effect<string, Unavailable | InvalidArgument, Filesystem | Scope.Scope> =>
+  Effect.gen(function* () {
+    const parsed = Address.parse(address)
+    const refuse = (detail: string) =>
+      new InvalidArgument({ operation: "Remote.listen", path: "", argument: "address", detail })
+    if (parsed === undefined) return yield* refuse("it must be HOST:PORT or unix:PATH")
+    if (!Address.isLocal(parsed) && options.token === undefined) {
+      return yield* refuse("other machines can reach it, so the server needs a token; give a token, or listen on 127.0.0.1")
+    }
+    const answers = yield* Layer.build(layerAnswers(options))
+    const serve: Layer.Layer<never, never, RpcServer.Protocol> = Layer.provide(layerRequests, Layer.succeedContext(answers))
+    if (parsed._tag === "Tcp") return yield* Address.listenTcp(parsed, serve, options.token !== undefined)
+    yield* Layer.build(Layer.provide(serve, Address.unixProtocol(parsed.path)))
+    return `unix:${parsed.path}`
+  })
+
+const toBackendError = (fault: Fault): BackendError => {
+  const error = promote(fault, "Remote.layer", "")
+  return error._tag === "IoError" || error._tag === "Timeout" || error._tag === "Unavailable"
+    ? error
+    : new Unavailable({ operation: "Remote.layer", path: "", detail: `the server refused the client: ${error.message}` })
+}
+
+export const layer = (options: ClientOptions = {}): Layer.Layer<Filesystem, BackendError, RpcClient.Protocol> =>
+  Layer.effect(
+    Filesystem,
+    Effect.gen(function* () {
+      const connection = yield* Connection.make(options)
+      const info = yield* Effect.mapError(connection.once("", connection.send("port.info", {})), toBackendError)
+      if (info.version !== version) {
+        return yield* new Unavailable({
+          operation: "Remote.layer",
+          path: "",
+          detail: `the server speaks version ${info.version} of the protocol, and this client speaks version ${version}`
+        })
+      }
+      return Searches.make(connection, makeAlgebra(Port.make(connection, info)))
+    })
+  )
+
+export const layerUrl = (url: string, options: ClientOptions = {}): Layer.Layer<Filesystem, BackendError> =>
+  Layer.provide(layer(options), Address.clientProtocol(url))

@@ -1,0 +1,92 @@
+/** A proxy in front of an S3 server that loses, delays and cuts answers. */
+import * as Http from "node:http"
+import type { AddressInfo } from "node:net"
+
+/**
+ * What happens to a request. `busy`: 503, without reaching the server. `refuse`: the connection ends before the server
+ * is reached. `lose`: the server does the work, and the answer is lost. `cut`: the answer ends after half of its body. `hang`:
+ * no answer. `strip`: the request loses its conditions.
+ */
+export type Fate = "pass" | "busy" | "refuse" | "lose" | "cut" | "hang" | "strip"
+
+export interface Request {
+  readonly method: string
+  readonly url: string
+  readonly headers: Http.IncomingHttpHeaders
+}
+
+export interface Proxy {
+  readonly endpoint: string
+  /** Decides about each request, in order of arrival. */
+  fate: (request: Request) => Fate
+  readonly close: () => Promise<void>
+}
+
+const busy = '<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>'
+
+export const proxyTo = async (endpoint: string): Promise<Proxy> => {
+  const target = new URL(endpoint)
+  const proxy: { fate: Proxy["fate"] } = { fate: () => "pass" }
+  const server = Http.createServer((request, response) => {
+    const parts: Array<Buffer> = []
+    request.on("data", (part: Buffer) => parts.push(part))
+    request.on("end", () => {
+      const { method = "", url = "" } = request
+      const fate = proxy.fate({ method, url, headers: request.headers })
+      if (fate === "busy") return void response.writeHead(503, { "content-type": "application/xml" }).end(busy)
+      if (fate === "refuse") return void request.socket.destroy()
+      if (fate === "hang") return
+      const headers = { ...request.headers }
+      if (fate === "strip") for (const name of ["if-match", "if-none-match"]) delete headers[name]
+      const beyond = Http.request({ host: target.hostname, port: target.port, method, path: url, headers }, (answer) => {
+        const body: Array<Buffer> = []
+        answer.on("data", (part: Buffer) => body.push(part))
+        answer.on("end", () => {
+          if (fate === "lose") return void request.socket.destroy()
+          const bytes = Buffer.concat(body)
+          response.writeHead(answer.statusCode!, answer.headers)
+          if (fate !== "cut" || bytes.length < 2) return void response.end(bytes)
+          response.write(bytes.subarray(0, bytes.length >> 1), () => request.socket.destroy())
+        })
+      })
+      beyond.on("error", () => request.socket.destroy())
+      beyond.end(Buffer.concat(parts))
+    })
+    request.on("error", () => undefined)
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  return Object.assign(proxy, {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      })
+  })
+}
+
+/** A server that gives one answer to every request. */
+export const answering = async (
+  answer: (request: Request) => { readonly status: number; readonly headers?: Record<string, string>; readonly body?: string }
+): Promise<Pick<Proxy, "endpoint" | "close"> & { readonly requests: Array<Request> }> => {
+  const requests: Array<Request> = []
+  const server = Http.createServer((request, response) => {
+    request.resume()
+    request.on("end", () => {
+      const seen = { method: request.method!, url: request.url!, headers: request.headers }
+      requests.push(seen)
+      const { body = "", headers = {}, status } = answer(seen)
+      response.writeHead(status, headers).end(body)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      })
+  }
+}

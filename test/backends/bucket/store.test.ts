@@ -1,0 +1,187 @@
+/** Bucket and the objects of other programs: what it stores, and what it makes of keys that it would not store. */
+import { assert, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Stream from "effect/Stream"
+import { make } from "../../../src/filesystem/Filesystem.ts"
+import type { FsPath } from "../../../src/model/FsPath.ts"
+import {
+  aws,
+  describeMoto,
+  describeRadosgw,
+  freshPrefix,
+  keysBelow,
+  moto,
+  openAt,
+  putForeign,
+  radosgw,
+  urlOf
+} from "./servers.ts"
+
+const MiB = 1024 * 1024
+
+for (const [name, describeServer, server] of [
+  ["moto", describeMoto, moto],
+  ["radosgw", describeRadosgw, radosgw]
+] as const) {
+  describeServer(`Bucket on ${name}`, () => {
+    const ground = Effect.gen(function* () {
+      const at = yield* Effect.promise(server)
+      const prefix = freshPrefix()
+      const port = yield* openAt(at, { prefix })
+      return {
+        at,
+        prefix,
+        port,
+        fs: make(port),
+        keys: Effect.promise(() => keysBelow(at, prefix)),
+        foreign: (key: string, body = "theirs") => Effect.promise(() => putForeign(at, prefix + key, body))
+      }
+    })
+
+    it.live("stores each file as one object, and only empty directories as markers", () =>
+      Effect.gen(function* () {
+        const { at, fs, keys, prefix } = yield* ground
+        yield* fs.write("docs/ü +&=?#'()*!.md", "text")
+        yield* fs.mkdir("empty")
+        assert.deepStrictEqual(
+          (yield* keys).filter((key) => !key.endsWith("/")),
+          ["docs/ü +&=?#'()*!.md"]
+        )
+        const answer = yield* Effect.promise(() => aws.fetch(urlOf(at, `${prefix}docs/ü +&=?#'()*!.md`)))
+        assert.strictEqual(yield* Effect.promise(() => answer.text()), "text")
+        assert.include(yield* keys, "empty/")
+      })
+    )
+
+    it.live("leaves no trace of the test of conditions", () =>
+      Effect.gen(function* () {
+        const { keys } = yield* ground
+        assert.deepStrictEqual(yield* keys, [])
+      })
+    )
+
+    it.live("keeps a directory of another program when its last file is deleted", () =>
+      Effect.gen(function* () {
+        const { foreign, fs, keys } = yield* ground
+        yield* foreign("d/e/f")
+        yield* fs.delete("d/e/f")
+        assert.deepStrictEqual(yield* fs.list("d/e"), [])
+        assert.deepStrictEqual(yield* keys, ["d/e/"])
+      })
+    )
+
+    it.live("takes `a` for a file where other programs store `a` and `a/b`, and counts the rest as skipped", () =>
+      Effect.gen(function* () {
+        const { foreign, fs, keys } = yield* ground
+        yield* foreign("d/a")
+        yield* foreign("d/a/b")
+        assert.strictEqual((yield* fs.stat("d/a")).kind, "file")
+        assert.deepStrictEqual(
+          (yield* fs.list("d")).map(({ addressable, kind, name }) => [name, kind, addressable]),
+          [
+            ["a", "file", true],
+            ["a\\x2f", "directory", false]
+          ]
+        )
+        assert.strictEqual((yield* Effect.flip(fs.list("d/a")))._tag, "NotADirectory")
+        assert.strictEqual((yield* fs.glob("**")).skipped.unreadable > 0, true)
+        assert.deepStrictEqual(yield* fs.delete("d", { recursive: true }), { deleted: 2, directories: 2 })
+        assert.deepStrictEqual(yield* keys, [])
+      })
+    )
+
+    it.live("lists keys that no path can express as not addressable, and removes them with their directory", () =>
+      Effect.gen(function* () {
+        const { foreign, fs, keys } = yield* ground
+        for (const key of ["d//x", "d/new\u0001line", "d/plain"]) yield* foreign(key)
+        assert.deepStrictEqual(
+          (yield* fs.list("d")).map(({ addressable, name }) => [name, addressable]),
+          [
+            ["\\x2f", false],
+            ["new\\x01line", false],
+            ["plain", true]
+          ]
+        )
+        yield* fs.delete("d", { recursive: true })
+        assert.deepStrictEqual(yield* keys, [])
+      })
+    )
+
+    it.live(
+      "lists more entries than a page holds",
+      () =>
+        Effect.gen(function* () {
+          const { foreign, fs } = yield* ground
+          const names = Array.from({ length: 1005 }, (_, nth) => `f${String(nth).padStart(4, "0")}`)
+          yield* Effect.forEach(names, (name) => foreign(`d/${name}`, ""), { concurrency: 16, discard: true })
+          assert.deepStrictEqual(
+            (yield* fs.list("d")).map(({ name }) => name),
+            names
+          )
+        }),
+      120_000
+    )
+
+    it.live(
+      "writes a long stream in parts, and reads the same bytes",
+      () =>
+        Effect.gen(function* () {
+          const { fs } = yield* ground
+          const chunks = Array.from({ length: 35 }, (_, nth) => new Uint8Array(MiB / 2 + nth).fill(nth))
+          const written = yield* Stream.run(Stream.fromIterable(chunks), fs.sink("d/big"))
+          const total = chunks.reduce((sum, { length }) => sum + length, 0)
+          assert.strictEqual(written.bytesWritten, total)
+          const { version } = yield* fs.readBytes("d/big", { limit: 1, version: true })
+          let at = 0
+          const all = new Uint8Array(total)
+          yield* Stream.runForEach(fs.stream("d/big"), (part) => Effect.sync(() => (all.set(part, at), (at += part.length))))
+          assert.strictEqual(at, total)
+          assert.isTrue(Buffer.concat(chunks).equals(all))
+          yield* fs.write("d/big", "small", { ifMatch: version })
+          assert.strictEqual(yield* fs.readString("d/big"), "small")
+        }),
+      120_000
+    )
+
+    it.live("ends the read of a large file with ESTALE if the object is replaced, instead of mixing bytes", () =>
+      Effect.gen(function* () {
+        const { foreign, port } = yield* ground
+        yield* foreign("big", "a".repeat(3 * MiB))
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const handle = yield* port.open("big" as FsPath)
+            assert.strictEqual((yield* handle.read(2 * MiB, 4)).length, 4)
+            yield* foreign("big", "b".repeat(3 * MiB))
+            const fault = yield* Effect.flip(handle.read(2 * MiB, 4))
+            assert.deepStrictEqual([fault._tag, fault["code"]], ["IoError", "ESTALE"])
+          })
+        )
+      })
+    )
+
+    it.live("a read-only layer writes nothing, not even to test conditions", () =>
+      Effect.gen(function* () {
+        const { at, prefix } = yield* ground
+        const fs = make(yield* openAt(at, { prefix, readOnly: true }))
+        const error = yield* Effect.flip(fs.write("a", "x"))
+        assert.strictEqual(error._tag, "AccessDenied")
+        assert.deepStrictEqual(yield* fs.list("."), [])
+      })
+    )
+  })
+}
+
+describeRadosgw("Bucket with wrong credentials", () => {
+  it.live("fails with Unavailable and names neither key nor secret", () =>
+    Effect.gen(function* () {
+      const at = yield* Effect.promise(radosgw)
+      const error = yield* Effect.flip(
+        openAt(at, { prefix: "x", credentials: { accessKeyId: "TESTKEY", secretAccessKey: Redacted.make("WRONGSECRET") } })
+      )
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.include(error.message, "check the credentials and the region")
+      assert.notInclude(JSON.stringify(error), "WRONGSECRET")
+    })
+  )
+})
