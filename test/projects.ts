@@ -36,7 +36,7 @@ export const host = [
   "test/{cli,differential,history,packaging,remote,scoreboard}/**/*.test.ts",
   "test/adapters/AnthropicTools.sdk.test.ts",
   "test/adapters/NodeFs.{git,random,bundlers}.test.ts",
-  "test/adapters/{DeepAgents,JustBash}.test.ts",
+  "test/adapters/{DeepAgents,JustBash,Mastra}.test.ts",
   "test/documentation/{configuration,examples,guides}.test.ts",
   "test/adapters/McpFilesystem{,.laws}.test.ts",
   "test/agent/{everywhere,everywhere.sessions,mcp.processes,patchOracle,section.awkward,snapshotTools}.test.ts",
