@@ -184,6 +184,21 @@ describe("KeyValueStore", () => {
     )
   )
 
+  it.effect("modify keeps a byte order mark, and refuses bytes that are no text", () =>
+    onStore((store) =>
+      Effect.gen(function* () {
+        yield* store.set("marked", "\uFEFFx")
+        assert.strictEqual(yield* store.modify("marked", (text) => `${text}y`), "\uFEFFxy")
+        assert.strictEqual(yield* store.get("marked"), "\uFEFFxy")
+        const bytes = Uint8Array.of(0xff, 0xfe, 0x41)
+        yield* store.set("bytes", bytes)
+        const error = yield* Effect.flip(store.modify("bytes", (text) => `${text}y`))
+        assert.deepStrictEqual([error._tag, error.method], ["KeyValueStoreError", "modify"])
+        assert.deepStrictEqual(yield* store.getUint8Array("bytes"), bytes)
+      })
+    )
+  )
+
   it.effect("serves effect's schema store", () =>
     onStore((store) =>
       Effect.gen(function* () {
