@@ -58,7 +58,7 @@ const make = Effect.fnUntraced(function* (directory: string) {
   const { caseSensitive } = fs.port.info
   yield* fs.mkdir(directory)
 
-  /** Runs a call on the path of a key. Returns `undefined` if the file does not exist. */
+  /** Runs a call on the path of a key. Returns `undefined` if the file does not exist, but fails for `set`. */
   const onPath = <A, E extends FsError | KeyValueStore.KeyValueStoreError>(
     method: Method,
     key: string,
@@ -69,7 +69,7 @@ const make = Effect.fnUntraced(function* (directory: string) {
     return Effect.catch(
       call(`${directory}/${name}`),
       (error: FsError | KeyValueStore.KeyValueStoreError): Effect.Effect<undefined, KeyValueStore.KeyValueStoreError> => {
-        if (error._tag === "NotFound") return Effect.undefined
+        if (error._tag === "NotFound" && method !== "set") return Effect.undefined
         if (error._tag === "KeyValueStoreError") return Effect.fail(error)
         return Effect.fail(failure(method, key, `cannot ${method} the key ${JSON.stringify(key)}: ${error.message}`, error))
       }

@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import * as Path from "effect/Path"
 import * as KeyValueStore from "effect/persistence/KeyValueStore"
 import * as FsKeyValueStore from "../../src/adapters/KeyValueStore.ts"
-import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as Platform from "../../src/filesystem/Platform.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 
@@ -197,6 +197,21 @@ describe("KeyValueStore", () => {
         assert.deepStrictEqual(yield* store.getUint8Array("bytes"), bytes)
       })
     )
+  )
+
+  it.effect("set fails if the backend reports that a parent is missing", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make()
+      const store = yield* Effect.provide(
+        Effect.service(KeyValueStore.KeyValueStore),
+        Layer.provide(
+          FsKeyValueStore.layer({ directory: "values" }),
+          Layer.succeed(Filesystem, make({ ...port, perform: undefined, write: () => Effect.fail({ _tag: "NotFound" }) }))
+        )
+      )
+      assert.strictEqual((yield* Effect.flip(store.set("k", "v"))).method, "set")
+      assert.strictEqual(yield* store.get("k"), undefined)
+    })
   )
 
   it.effect("serves effect's schema store", () =>
