@@ -49,6 +49,9 @@ const maxWholeBytes = 1 << 20
 
 const reasonsToHide = new Set(["PermissionDenied", "BadArgument", "BadResource", "InvalidData"])
 
+const isTooLong = (cause: unknown): boolean =>
+  typeof cause === "object" && cause !== null && "_tag" in cause && cause._tag === "PathTooLong"
+
 /**
  * Makes refused and invalid paths appear as missing. So a link that leads outside is answered with 404, like a missing
  * page.
@@ -57,7 +60,7 @@ const hidingReasons = Effect.map(FileSystem.FileSystem, (fs): FileSystem.FileSys
   ...fs,
   stat: (path) =>
     Effect.mapError(fs.stat(path), (error) =>
-      reasonsToHide.has(error.reason._tag)
+      reasonsToHide.has(error.reason._tag) || isTooLong(error.reason.cause)
         ? systemError({ _tag: "NotFound", module: "FileSystem", method: "stat", pathOrDescriptor: path, cause: error })
         : error
     )

@@ -40,31 +40,47 @@ const decode = (name: string): string | undefined => {
   }
 }
 
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+const encoder = new TextEncoder()
+
+/** Changes a text as bytes. Bytes that are no text stay as they are. */
+const changeText = (key: string, f: (text: string) => string) => (bytes: Uint8Array) =>
+  Effect.map(
+    Effect.try({
+      try: () => decoder.decode(bytes),
+      catch: () => failure("modify", key, `cannot modify the key ${JSON.stringify(key)}: its value is not UTF-8 text`)
+    }),
+    (text) => encoder.encode(f(text))
+  )
+
 const make = Effect.fnUntraced(function* (directory: string) {
   const fs = yield* Filesystem
   const { caseSensitive } = fs.port.info
   yield* fs.mkdir(directory)
 
-  /** Runs a call on the path of a key. Returns `undefined` if the file does not exist. */
-  const onPath = <A, E extends FsError>(
+  /** Runs a call on the path of a key. Returns `undefined` if the file does not exist, but fails for `set`. */
+  const onPath = <A, E extends FsError | KeyValueStore.KeyValueStoreError>(
     method: Method,
     key: string,
     call: (path: string) => Effect.Effect<A, E>
   ): Effect.Effect<A | undefined, KeyValueStore.KeyValueStoreError> => {
     const name = encode(key, caseSensitive)
     if (name === undefined) return Effect.fail(failure(method, key, `the key ${JSON.stringify(key)} is not valid`))
-    return Effect.catch(call(`${directory}/${name}`), (error) =>
-      error._tag === "NotFound"
-        ? Effect.undefined
-        : Effect.fail(failure(method, key, `cannot ${method} the key ${JSON.stringify(key)}: ${error.message}`, error))
+    return Effect.catch(
+      call(`${directory}/${name}`),
+      (error: FsError | KeyValueStore.KeyValueStoreError): Effect.Effect<undefined, KeyValueStore.KeyValueStoreError> => {
+        if (error._tag === "NotFound" && method !== "set") return Effect.undefined
+        if (error._tag === "KeyValueStoreError") return Effect.fail(error)
+        return Effect.fail(failure(method, key, `cannot ${method} the key ${JSON.stringify(key)}: ${error.message}`, error))
+      }
     )
   }
 
   /** Replaces a value. If another writer replaces it at the same time, reads the new value and starts again. */
-  const modify = (path: string, f: (value: Uint8Array) => Uint8Array) =>
+  const modify = (path: string, f: (value: Uint8Array) => Effect.Effect<Uint8Array, KeyValueStore.KeyValueStoreError>) =>
     Effect.gen(function* () {
       const { content, version } = yield* fs.readBytes(path, { version: true })
-      const next = f(content)
+      const next = yield* f(content)
       yield* fs.writeBytes(path, next, { ifMatch: version })
       return next
     }).pipe(Effect.retry({ while: (error): error is Conflict => error._tag === "Conflict" }))
@@ -96,15 +112,13 @@ const make = Effect.fnUntraced(function* (directory: string) {
         onPath("has", key, (path) => fs.stat(path)),
         (stat) => stat?.isFile === true
       ),
-    modify: (key, f) => {
-      let text = ""
-      const change = (bytes: Uint8Array) => new TextEncoder().encode((text = f(new TextDecoder().decode(bytes))))
-      return Effect.map(
-        onPath("modify", key, (path) => modify(path, change)),
-        (bytes) => bytes && text
-      )
-    },
-    modifyUint8Array: (key, f) => onPath("modifyUint8Array", key, (path) => modify(path, f))
+    modify: (key, f) =>
+      Effect.map(
+        onPath("modify", key, (path) => modify(path, changeText(key, f))),
+        (bytes) => bytes && decoder.decode(bytes)
+      ),
+    modifyUint8Array: (key, f) =>
+      onPath("modifyUint8Array", key, (path) => modify(path, (bytes) => Effect.sync(() => f(bytes))))
   })
 })
 

@@ -75,7 +75,9 @@ type FunctionOutput = ResponseInputItem.FunctionCallOutput["output"]
 
 const incomplete = "The call is incomplete, so it was not run. Send it again, complete."
 
-const isIncomplete = ({ status }: { readonly status?: string | null }): boolean => status === "incomplete"
+/** Returns true if the end of a call may be missing. A response that ends early leaves its last call in progress. */
+const isIncomplete = ({ status }: { readonly status?: string | null }): boolean =>
+  status === "incomplete" || status === "in_progress"
 
 /** Copies the caller of a call to its output, as the API requires. */
 const callerOf = <Caller>({ caller }: { readonly caller?: Caller | null }): { readonly caller?: Caller } =>
@@ -136,7 +138,7 @@ const runPatch = async (
   item: ItemOf<"apply_patch_call">,
   options: CallOptions
 ): Promise<ResponseInputItem.ApplyPatchCallOutput> => {
-  const made = patchOf(item.operation)
+  const made = isIncomplete(item) ? { error: incomplete } : patchOf(item.operation)
   const { message, success } =
     "error" in made ? { success: false, message: `${made.error} Nothing was changed.` } : await tool.call(made, options)
   return {

@@ -549,6 +549,52 @@ describe("AnthropicTools.memory", () => {
     )
   )
 
+  it.effect("a symlink out of /memories is neither listed nor followed, as in the provider's implementation", () =>
+    Effect.gen(function* () {
+      const memory = yield* AnthropicTools.memory()
+      const listed = yield* ask(memory, { command: "view", path: "/memories" })
+      assert.notMatch(listed, /\/(?:out|dir|gone)/)
+      assert.include(listed, "/memories/same")
+      const inputs = [
+        { command: "view", path: "/memories/out" },
+        { command: "view", path: "/memories/dir" },
+        { command: "str_replace", path: "/memories/out", old_str: "secret", new_str: "public" },
+        { command: "insert", path: "/memories/out", insert_line: 0, insert_text: "x" },
+        { command: "create", path: "/memories/dir/new.md", file_text: "x" },
+        { command: "create", path: "/memories/dir/sub/new.md", file_text: "x" },
+        { command: "create", path: "/memories/gone", file_text: "x" },
+        { command: "create", path: "/memories/gone/x", file_text: "x" },
+        { command: "delete", path: "/memories/dir/b.txt" },
+        { command: "rename", old_path: "/memories/a.md", new_path: "/memories/dir/a.md" },
+        { command: "rename", old_path: "/memories/dir/b.txt", new_path: "/memories/b.txt" }
+      ]
+      for (const input of inputs) {
+        const title = JSON.stringify(input)
+        assert.match(yield* ask(memory, input), /^error: .*would escape \/memories directory via symlink/, title)
+      }
+      assert.match(yield* ask(memory, { command: "view", path: "/memories/same" }), /\tx$/)
+      const fs = yield* Filesystem
+      const names = (path: string) => Effect.map(fs.list(path), (entries) => entries.map(({ name }) => name).sort())
+      assert.deepStrictEqual(yield* names("d"), ["b.txt"])
+      assert.deepStrictEqual(yield* names("."), ["d", "memories", "secret.txt"])
+      assert.strictEqual(yield* fs.readString("secret.txt"), "secret")
+    }).pipe(
+      Effect.provide(
+        files({
+          "secret.txt": "secret",
+          d: { "b.txt": "b" },
+          memories: {
+            "a.md": "x",
+            same: { link: "a.md" },
+            out: { link: "../secret.txt" },
+            dir: { link: "../d" },
+            gone: { link: "../missing" }
+          }
+        })
+      )
+    )
+  )
+
   it.effect("a symlink out of the root is neither listed nor read", () =>
     Effect.gen(function* () {
       const memory = yield* AnthropicTools.memory()

@@ -112,6 +112,16 @@ describe("OpenAiTools with apply_patch calls", () => {
   const outcome = (item: ResponseInputItem | undefined) =>
     item?.type === "apply_patch_call_output" ? `${item.call_id} ${item.status}: ${item.output}` : "no output"
 
+  it.effect("a call that is not complete changes nothing", () =>
+    Effect.gen(function* () {
+      const tools = yield* OpenAiTools.tools({ tools: ["apply_patch"] })
+      const operation = { type: "create_file", path: "half.txt", diff: "+the first ha" }
+      const [cut] = yield* run(tools, [patchCall(operation, { status: "in_progress" })])
+      assert.match(outcome(cut), /^call_p failed: The call is incomplete/)
+      assert.deepStrictEqual(yield* (yield* Filesystem).list(), [])
+    }).pipe(Effect.provide(files()))
+  )
+
   it.effect("files are created, updated and deleted", () =>
     Effect.gen(function* () {
       const tools = yield* OpenAiTools.tools({ tools: ["apply_patch"] })

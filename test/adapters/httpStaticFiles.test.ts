@@ -153,6 +153,15 @@ describe("HttpStaticFiles", () => {
     })
   )
 
+  it.effect("answers 404 to a name that no file can have", () =>
+    serving((get) =>
+      Effect.gen(function* () {
+        assert.strictEqual((yield* get(`/${"a".repeat(300)}`)).status, 404)
+        assert.strictEqual((yield* get(`/${"a/".repeat(3000)}`)).status, 404)
+      })
+    )
+  )
+
   it.effect("serves below a prefix, with Cache-Control, and the index for missing pages of a single-page app", () =>
     serving(
       (get) =>

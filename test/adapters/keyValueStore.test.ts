@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import * as Path from "effect/Path"
 import * as KeyValueStore from "effect/persistence/KeyValueStore"
 import * as FsKeyValueStore from "../../src/adapters/KeyValueStore.ts"
-import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as Platform from "../../src/filesystem/Platform.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 
@@ -182,6 +182,36 @@ describe("KeyValueStore", () => {
         assert.strictEqual(yield* store.get("n"), "100")
       })
     )
+  )
+
+  it.effect("modify keeps a byte order mark, and refuses bytes that are no text", () =>
+    onStore((store) =>
+      Effect.gen(function* () {
+        yield* store.set("marked", "\uFEFFx")
+        assert.strictEqual(yield* store.modify("marked", (text) => `${text}y`), "\uFEFFxy")
+        assert.strictEqual(yield* store.get("marked"), "\uFEFFxy")
+        const bytes = Uint8Array.of(0xff, 0xfe, 0x41)
+        yield* store.set("bytes", bytes)
+        const error = yield* Effect.flip(store.modify("bytes", (text) => `${text}y`))
+        assert.deepStrictEqual([error._tag, error.method], ["KeyValueStoreError", "modify"])
+        assert.deepStrictEqual(yield* store.getUint8Array("bytes"), bytes)
+      })
+    )
+  )
+
+  it.effect("set fails if the backend reports that a parent is missing", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make()
+      const store = yield* Effect.provide(
+        Effect.service(KeyValueStore.KeyValueStore),
+        Layer.provide(
+          FsKeyValueStore.layer({ directory: "values" }),
+          Layer.succeed(Filesystem, make({ ...port, perform: undefined, write: () => Effect.fail({ _tag: "NotFound" }) }))
+        )
+      )
+      assert.strictEqual((yield* Effect.flip(store.set("k", "v"))).method, "set")
+      assert.strictEqual(yield* store.get("k"), undefined)
+    })
   )
 
   it.effect("serves effect's schema store", () =>

@@ -164,30 +164,36 @@ interface Listed {
   readonly isDirectory: boolean
 }
 
-/** Lists the entries of a directory up to two levels deep, in the order of their names, without hidden ones. */
+/**
+ * Lists the entries of a directory up to two levels deep, in the order of their names, without hidden ones and without the
+ * links that are not followed.
+ */
 export const listTwoLevels = (
   fs: Algebra,
   top: FsPath,
   isShown: (name: string) => boolean,
+  isFollowed: (link: FsPath) => Effect.Effect<boolean> = () => Effect.succeed(true),
   depth = 2
 ): Effect.Effect<ReadonlyArray<Listed & { readonly at: FsPath }>, ToolFailure> =>
   Effect.flatMap(fs.list(top), (entries) =>
     Effect.map(
       Effect.forEach(
         entries.filter(({ addressable, name }) => addressable && isShown(name)).sort((a, b) => (a.name < b.name ? -1 : 1)),
-        ({ name, path }) =>
+        ({ kind, name, path }) =>
           // A link that is broken or leads out of the root is left out.
-          Effect.flatMap(Effect.option(fs.stat(path)), (found) => {
-            if (found._tag === "None") return Effect.succeed([])
-            const { isDirectory } = found.value
-            const entry = { path: name, isDirectory, at: path }
-            if (!isDirectory || depth === 1) return Effect.succeed([entry])
-            const children = Effect.orElseSucceed(listTwoLevels(fs, path, isShown, depth - 1), () => [])
-            return Effect.map(children, (below) => [
-              entry,
-              ...below.map((child) => ({ ...child, path: `${name}/${child.path}` }))
-            ])
-          })
+          Effect.flatMap(Effect.option(fs.stat(path)), (found) =>
+            Effect.flatMap(kind === "symlink" ? isFollowed(path) : Effect.succeed(true), (isKept) => {
+              if (found._tag === "None" || !isKept) return Effect.succeed([])
+              const { isDirectory } = found.value
+              const entry = { path: name, isDirectory, at: path }
+              if (!isDirectory || depth === 1) return Effect.succeed([entry])
+              const children = Effect.orElseSucceed(listTwoLevels(fs, path, isShown, isFollowed, depth - 1), () => [])
+              return Effect.map(children, (below) => [
+                entry,
+                ...below.map((child) => ({ ...child, path: `${name}/${child.path}` }))
+              ])
+            })
+          )
       ),
       (all) => all.flat()
     )

@@ -74,10 +74,39 @@ const listing = (shown: string, size: number, lines: ReadonlyArray<string>): str
   return [header, `${formatSize(size)}\t${shown}`, ...lines].join("\n")
 }
 
-const viewDirectory = Effect.fnUntraced(function* (call: Call, path: FsPath.FsPath, shown: string) {
+/**
+ * Tests whether a path leads to a place in the directory of the memories, through the links in it. If nothing is there, the
+ * nearest parent that exists decides.
+ */
+const staysInside = Effect.fnUntraced(function* (
+  { filesystem }: Call,
+  base: FsPath.FsPath,
+  path: FsPath.FsPath
+): Effect.fn.Return<boolean, ToolFailure> {
+  const realPath = (at: FsPath.FsPath) =>
+    Effect.catchTag(filesystem.realPath(at), "NotFound", () => Effect.undefined)
+  const top = yield* realPath(base)
+  if (top === undefined) return true
+  for (let at = path; at !== base; at = FsPath.parent(at)) {
+    const real = yield* realPath(at)
+    if (real !== undefined) return FsPath.isWithin(top, real)
+    // A write through a broken link would create its target.
+    const isThere = Effect.match(filesystem.lstat(at), { onFailure: () => false, onSuccess: () => true })
+    if (yield* isThere) return false
+  }
+  return true
+})
+
+const viewDirectory = Effect.fnUntraced(function* (
+  call: Call,
+  path: FsPath.FsPath,
+  shown: string,
+  isInside: (path: FsPath.FsPath) => Effect.Effect<boolean, ToolFailure>
+) {
   const { filesystem } = call
   const isShown = (name: string): boolean => !name.startsWith(".") && name !== "node_modules"
-  const entries = yield* listTwoLevels(filesystem, path, isShown)
+  const isFollowed = (link: FsPath.FsPath) => Effect.orElseSucceed(isInside(link), () => false)
+  const entries = yield* listTwoLevels(filesystem, path, isShown, isFollowed)
   const lines = yield* Effect.forEach(entries, ({ at, isDirectory, path: below }) =>
     Effect.map(
       isDirectory ? sizeBelow(call, at) : Effect.map(filesystem.stat(at), ({ sizeBytes }) => sizeBytes),
@@ -136,13 +165,18 @@ export interface MemoryTools {
 
 /** Makes the tools over a directory, which stands for /memories. `view` is a tool that policies see as a reader. */
 export const makeMemory = (directory: string): MemoryTools => {
-  const pathOf = (shown: string, call: Call): Effect.Effect<FsPath.FsPath, ToolFailure> =>
-    Effect.flatMap(segmentsOf(shown), (segments) =>
-      Effect.catchTags(call.path([directory, ...segments].join("/"), { blank: "root" }), {
-        InvalidPath: ({ detail }) => fail(`The path ${shown} is not valid: ${detail}.`),
-        PathTooLong: () => fail(`The path ${shown} is too long.`)
-      })
-    )
+  const parse = (segments: ReadonlyArray<string>, shown: string, call: Call): Effect.Effect<FsPath.FsPath, ToolFailure> =>
+    Effect.catchTags(call.path([directory, ...segments].join("/"), { blank: "root" }), {
+      InvalidPath: ({ detail }) => fail(`The path ${shown} is not valid: ${detail}.`),
+      PathTooLong: () => fail(`The path ${shown} is too long.`)
+    })
+  const isInside = (path: FsPath.FsPath, call: Call) =>
+    Effect.flatMap(parse([], top, call), (base) => staysInside(call, base, path))
+  const pathOf = Effect.fnUntraced(function* (shown: string, call: Call): Effect.fn.Return<FsPath.FsPath, ToolFailure> {
+    const path = yield* parse(yield* segmentsOf(shown), shown, call)
+    if (yield* isInside(path, call)) return path
+    return yield* fail(`Path ${shown} would escape /memories directory via symlink`)
+  })
   const isTop = (shown: string) => Effect.map(segmentsOf(shown), ({ length }) => length === 0)
 
   const view = Effect.fnUntraced(function* (
@@ -153,7 +187,7 @@ export const makeMemory = (directory: string): MemoryTools => {
     // A store without memories is an empty directory, even before its directory exists.
     if ((yield* isTop(shown)) && !(yield* call.filesystem.exists(path))) return listing(shown, 0, [])
     const { isDirectory, isFile } = yield* Effect.catchTag(call.filesystem.stat(path), "NotFound", () => noSuchPath(shown))
-    if (isDirectory) return yield* viewDirectory(call, path, shown)
+    if (isDirectory) return yield* viewDirectory(call, path, shown, (at) => isInside(at, call))
     return yield* isFile ? viewFile(call, path, shown, range) : fail(`Unsupported file type for ${shown}`)
   })
 

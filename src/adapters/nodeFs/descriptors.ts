@@ -47,6 +47,10 @@ const reading: ReadonlyArray<Action> = ["read"]
 const noBytes = new Uint8Array(0)
 const readSize = 0x10_0000
 
+/** Fails with EFBIG if no memory can hold the file. */
+const withinMemory = <A>(effect: Effect.Effect<A, Failure>): Effect.Effect<A, Failure> =>
+  Effect.catchDefect(effect, (defect) => (defect instanceof RangeError ? refuse("EFBIG") : Effect.die(defect)))
+
 export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmodAt" | "checkOwner" | "utimesAt">) => {
   const { fs, openFiles } = core
   const descriptors = new Map<number, Descriptor>()
@@ -142,9 +146,8 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
     if (!descriptor.flags.isReadable) return refuse("EBADF")
     const { file } = descriptor
     if (file === undefined) return refuse("EISDIR")
-    return Effect.map(openFiles.read(file, position ?? descriptor.position, target.length), (bytes) => {
+    return Effect.map(openFiles.read(file, position ?? descriptor, target.length), (bytes) => {
       target.set(bytes)
-      if (position === undefined) descriptor.position += bytes.length
       return bytes.length
     })
   }
@@ -157,12 +160,9 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
     const { file, flags } = descriptor
     if (!flags.isWritable || file === undefined) return refuse("EBADF")
     if (bytes.length === 0) return Effect.succeed(0)
-    const start = position ?? descriptor.position
-    const written = flags.isAppending ? openFiles.append(file, bytes) : openFiles.write(file, start, bytes)
-    return Effect.map(written, () => {
-      if (position === undefined) descriptor.position = flags.isAppending ? openFiles.sizeOf(file) : start + bytes.length
-      return bytes.length
-    })
+    const at = position ?? descriptor
+    const written = flags.isAppending ? openFiles.append(file, bytes, at) : openFiles.write(file, at, bytes)
+    return Effect.as(withinMemory(written), bytes.length)
   }
 
   /** Reads `(buffer, offset, length, position)` or `(buffer, { offset, length, position })`. */
@@ -243,7 +243,7 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
     if (typeof length !== "number") throw invalidType("len", "of type number", length)
     if (!Number.isInteger(length)) throw outOfRange("len", "an integer", length)
     return withDescriptor("ftruncate", descriptor, ({ file, flags }) =>
-      file === undefined || !flags.isWritable ? refuse("EINVAL") : openFiles.truncate(file, Math.max(0, length))
+      file === undefined || !flags.isWritable ? refuse("EINVAL") : withinMemory(openFiles.truncate(file, Math.max(0, length)))
     )
   }
 
@@ -288,9 +288,7 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
     syscall: string,
     use: (descriptor: Descriptor) => Effect.Effect<A, Failure>
   ): Effect.Effect<A, Failure> =>
-    Effect.flatMap(openAt(at, flags, mode), (fd) =>
-      Effect.flatMap(Effect.exit(naming(use(descriptors.get(fd)!), { syscall })), (exit) => Effect.andThen(closeAt(fd), exit))
-    )
+    Effect.acquireUseRelease(openAt(at, flags, mode), (fd) => naming(use(descriptors.get(fd)!), { syscall }), closeAt)
 
   const decode = (bytes: Buffer, encoding: Encoding | null | undefined): Buffer | string =>
     encoding === undefined || encoding === null || encoding === "buffer" ? bytes : bytes.toString(encoding)
@@ -356,7 +354,9 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
     if (length !== null && !Number.isInteger(length)) throw outOfRange("len", "an integer", length)
     return named(
       "open",
-      usingFile(at, updating, defaultFileMode, "ftruncate", ({ file }) => openFiles.truncate(file!, Math.max(0, length ?? 0))),
+      usingFile(at, updating, defaultFileMode, "ftruncate", ({ file }) =>
+        withinMemory(openFiles.truncate(file!, Math.max(0, length ?? 0)))
+      ),
       at
     )
   }

@@ -14,7 +14,18 @@ import { makeCopy } from "./copy.ts"
 import { make as makeCore } from "./core.ts"
 import { makeDescriptorCalls } from "./descriptors.ts"
 import { makeEntryCalls } from "./entries.ts"
-import { collect, Dir, FileHandle, makeStreams, makeWatch, openDirectory, type Run, watchChanges } from "./objects.ts"
+import {
+  abortError,
+  collect,
+  Dir,
+  FileHandle,
+  isAborted,
+  makeStreams,
+  makeWatch,
+  openDirectory,
+  type Run,
+  watchChanges
+} from "./objects.ts"
 import { Dirent, Stats } from "./stats.ts"
 
 type Call = (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown, Error>
@@ -34,11 +45,6 @@ const rootLinks = (fs: Algebra): Algebra =>
     : makeAlgebra({ ...fs.port, links: { ...fs.port.links, relative: makeRelativeTargets(() => ["/"]) } })
 
 const later = (run: () => void): void => (isNode ? process.nextTick(run) : queueMicrotask(run))
-
-const isAborted = (signal: AbortSignal | undefined): boolean => signal?.aborted === true
-
-const abortError = (signal: AbortSignal): Error =>
-  Object.assign(new Error("The operation was aborted", { cause: signal.reason }), { name: "AbortError", code: "ABORT_ERR" })
 
 /**
  * Returns the object. Its type is stated by `NodeFs.ts`, because the calls take arguments of any type and check them.
@@ -164,6 +170,7 @@ export const build = Effect.fnUntraced(function* (
     read: callbacks["read"],
     write: callbacks["write"],
     writev: callbacks["writev"],
+    fsync: callbacks["fsync"],
     close: callbacks["close"]
   })
   const handleOf = (file: unknown): number | undefined => (file instanceof FileHandle ? file.fd : undefined)

@@ -24,6 +24,11 @@ interface StreamOptions {
 
 type Streams = (path: unknown, options: StreamOptions) => unknown
 
+export const isAborted = (signal: AbortSignal | undefined): boolean => signal?.aborted === true
+
+export const abortError = (signal: AbortSignal): Error =>
+  Object.assign(new Error("The operation was aborted", { cause: signal.reason }), { name: "AbortError", code: "ABORT_ERR" })
+
 const closedError = (syscall: string): Error => Object.assign(new Error("file closed"), { code: "EBADF", syscall })
 
 const isClosedAlready = (error: Error): boolean => "code" in error && error.code === "EBADF"
@@ -33,7 +38,9 @@ export class FileHandle {
   readonly #calls: DescriptorCalls
   readonly #run: Run
   readonly #streams: { readonly read: Streams; readonly write: Streams }
+  readonly #running = new Set<Promise<unknown>>()
   #fd: number
+  #closing: Promise<void> | undefined
 
   constructor(fd: number, calls: DescriptorCalls, run: Run, streams: { readonly read: Streams; readonly write: Streams }) {
     this.#fd = fd
@@ -47,15 +54,31 @@ export class FileHandle {
     return this.#fd
   }
 
-  async #call<A>(syscall: string, effect: (fd: number) => Effect.Effect<A, Error>): Promise<A> {
+  async #hold<A>(syscall: string, use: (fd: number) => Promise<A>): Promise<A> {
     if (this.#fd === -1) throw closedError(syscall)
-    return this.#run(effect(this.#fd))
+    const running = use(this.#fd)
+    this.#running.add(running)
+    try {
+      return await running
+    } finally {
+      this.#running.delete(running)
+    }
+  }
+  #call<A>(syscall: string, effect: (fd: number) => Effect.Effect<A, Error>): Promise<A> {
+    return this.#hold(syscall, (fd) => this.#run(effect(fd)))
   }
 
-  async close(): Promise<void> {
-    const fd = this.#fd
-    this.#fd = -1
-    if (fd === -1) return
+  /** Closes the descriptor after the calls that still run. */
+  close(): Promise<void> {
+    if (this.#closing === undefined) {
+      const fd = this.#fd
+      this.#fd = -1
+      this.#closing = this.#closeAfterCalls(fd)
+    }
+    return this.#closing
+  }
+  async #closeAfterCalls(fd: number): Promise<void> {
+    await Promise.allSettled(this.#running)
     // A stream of this handle may have closed the descriptor.
     await this.#run(Effect.catchIf(this.#calls.close(fd), isClosedAlready, () => Effect.void))
   }
@@ -78,9 +101,8 @@ export class FileHandle {
   readFile(options?: unknown) {
     return this.#call("read", (fd) => this.#calls.readFile(fd, options))
   }
-  async writeFile(data: unknown, options?: unknown): Promise<void> {
-    const bytes = await collect(data, options)
-    return this.#call("write", (fd) => this.#calls.writeFile(fd, bytes, options))
+  writeFile(data: unknown, options?: unknown): Promise<void> {
+    return this.#hold("write", async (fd) => this.#run(this.#calls.writeFile(fd, await collect(data, options), options)))
   }
   appendFile(data: unknown, options?: unknown) {
     return this.writeFile(data, options)
@@ -130,9 +152,11 @@ export class FileHandle {
 export const collect = async (data: unknown, options: unknown): Promise<unknown> => {
   const isChunks = typeof data === "object" && data !== null && !ArrayBuffer.isView(data)
   if (!isChunks || !(Symbol.asyncIterator in data || Symbol.iterator in data)) return data
-  const { encoding } = toOptions(options)
+  const { encoding, signal } = toOptions<{ readonly signal?: AbortSignal }>(options)
   const chunks: Array<Uint8Array> = []
+  if (isAborted(signal)) throw abortError(signal!)
   for await (const chunk of data as AsyncIterable<unknown>) {
+    if (isAborted(signal)) throw abortError(signal!)
     if (typeof chunk === "string") chunks.push(Buffer.from(chunk, encoding === "buffer" ? undefined : encoding))
     else if (chunk instanceof Uint8Array) chunks.push(chunk.slice())
     else throw Object.assign(new TypeError("every chunk must be a string or a Uint8Array"), { code: "ERR_INVALID_ARG_TYPE" })
@@ -243,19 +267,28 @@ export const makeWatch =
     const { EventEmitter } = builtin<typeof NodeEvents>("node:events")
     const emitter = new EventEmitter()
     if (listener !== undefined) emitter.on("change", listener)
-    const fiber = fork(
-      Stream.runForEach(watchChanges(core, at, options), ({ eventType, filename }) =>
-        Effect.sync(() => emitter.emit("change", eventType, filename))
-      ).pipe(Effect.catch((error) => Effect.sync(() => process.nextTick(() => emitter.emit("error", error)))))
-    )
     let isClosed = false
+    // A listener that throws ends neither the watcher nor its error: the error is uncaught, as in Node.
+    const emit = (name: string, ...values: ReadonlyArray<unknown>) =>
+      Effect.sync(() =>
+        process.nextTick(() => {
+          if (!isClosed) emitter.emit(name, ...values)
+        })
+      )
+    const fiber = fork(
+      Stream.runForEach(watchChanges(core, at, options), ({ eventType, filename }) => emit("change", eventType, filename)).pipe(
+        Effect.catch((error) => emit("error", error))
+      )
+    )
     const close = () => {
       if (isClosed) return
       isClosed = true
+      options.signal?.removeEventListener("abort", close)
       fork(Fiber.interrupt(fiber))
       process.nextTick(() => emitter.emit("close"))
     }
-    options.signal?.addEventListener("abort", close, { once: true })
+    if (isAborted(options.signal)) close()
+    else options.signal?.addEventListener("abort", close, { once: true })
     return Object.assign(emitter, { close, ref: () => emitter, unref: () => emitter })
   }
 

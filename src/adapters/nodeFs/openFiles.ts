@@ -39,9 +39,10 @@ export interface OpenFiles {
   readonly at: (path: FsPath) => OpenFile | undefined
   readonly open: (path: FsPath, stat: FileStat, options: { readonly reads: boolean }) => Effect.Effect<OpenFile, FsError>
   readonly close: (file: OpenFile) => Effect.Effect<void, FsError>
-  readonly read: (file: OpenFile, position: number, length: number) => Effect.Effect<Uint8Array, FsError>
-  readonly write: (file: OpenFile, position: number, bytes: Uint8Array) => Effect.Effect<void, FsError>
-  readonly append: (file: OpenFile, bytes: Uint8Array) => Effect.Effect<void, FsError>
+  readonly read: (file: OpenFile, at: Place, length: number) => Effect.Effect<Uint8Array, FsError>
+  readonly write: (file: OpenFile, at: Place, bytes: Uint8Array) => Effect.Effect<void, FsError>
+  /** Writes at the end. A cursor then stands at the new end. */
+  readonly append: (file: OpenFile, bytes: Uint8Array, at: Place) => Effect.Effect<void, FsError>
   readonly truncate: (file: OpenFile, size: number) => Effect.Effect<void, FsError>
   readonly sizeOf: (file: OpenFile) => number
   readonly publish: (file: OpenFile) => Effect.Effect<void, FsError>
@@ -53,7 +54,20 @@ export interface OpenFiles {
   readonly removed: (path: FsPath) => void
 }
 
+/**
+ * A position in a file, or the cursor of a descriptor. A cursor is read and moved while the call has the file for itself,
+ * so that calls that do not wait for each other never use the same position.
+ */
+export type Place = number | { position: number }
+
+const positionOf = (at: Place): number => (typeof at === "number" ? at : at.position)
+
+const moveTo = (at: Place, position: number): void => {
+  if (typeof at !== "number") at.position = position
+}
+
 const none = new Uint8Array(0)
+const largestFile = 2 ** 36
 
 export const make = (fs: Algebra): OpenFiles => {
   const files = new Map<FsPath, OpenFile>()
@@ -116,6 +130,8 @@ export const make = (fs: Algebra): OpenFiles => {
         )
 
   const resize = (file: OpenFile, size: number): void => {
+    // An allocation that cannot succeed would collect garbage several times first.
+    if (size > largestFile) throw new RangeError("the file is too large")
     const bytes = file.bytes!
     if (size > bytes.length) {
       const larger = new Uint8Array(Math.max(size, Math.min(2 * bytes.length, bytes.length + 0x400_0000), 4096))
@@ -160,6 +176,18 @@ export const make = (fs: Algebra): OpenFiles => {
     const end = file.size
     resize(file, end + bytes.length)
     file.bytes!.set(bytes, end)
+  }
+
+  const append = (file: OpenFile, bytes: Uint8Array): Effect.Effect<void, FsError> => {
+    if (file.bytes !== undefined) return Effect.sync(() => appendInMemory(file, bytes))
+    if (!file.isAttached) return Effect.map(load(file), () => appendInMemory(file, bytes))
+    const added = replace(file.path, bytes, "append")
+    return Effect.andThen(
+      Effect.map(added, () => {
+        file.stat = { ...file.stat, sizeBytes: sizeOf(file) + bytes.length }
+      }),
+      unpin(file)
+    )
   }
 
   const detach = (file: OpenFile): void => {
@@ -210,28 +238,26 @@ export const make = (fs: Algebra): OpenFiles => {
           })
         )
       }),
-    read: locked((file, position: number, length: number) =>
-      file.bytes === undefined
-        ? readPinned(file, position, length)
-        : Effect.succeed(file.bytes.slice(Math.min(position, file.size), Math.min(position + length, file.size)))
-    ),
-    write: locked((file, position: number, bytes: Uint8Array) =>
+    read: locked((file, at: Place, length: number) => {
+      const position = positionOf(at)
+      const read =
+        file.bytes === undefined
+          ? readPinned(file, position, length)
+          : Effect.succeed(file.bytes.slice(Math.min(position, file.size), Math.min(position + length, file.size)))
+      return Effect.map(read, (bytes) => {
+        moveTo(at, position + bytes.length)
+        return bytes
+      })
+    }),
+    write: locked((file, at: Place, bytes: Uint8Array) =>
       Effect.map(load(file), () => {
+        const position = positionOf(at)
         resize(file, Math.max(file.size, position + bytes.length))
         file.bytes!.set(bytes, position)
+        moveTo(at, position + bytes.length)
       })
     ),
-    append: locked((file, bytes: Uint8Array) => {
-      if (file.bytes !== undefined) return Effect.sync(() => appendInMemory(file, bytes))
-      if (!file.isAttached) return Effect.map(load(file), () => appendInMemory(file, bytes))
-      const added = replace(file.path, bytes, "append")
-      return Effect.andThen(
-        Effect.map(added, () => {
-          file.stat = { ...file.stat, sizeBytes: sizeOf(file) + bytes.length }
-        }),
-        unpin(file)
-      )
-    }),
+    append: locked((file, bytes: Uint8Array, at: Place) => Effect.map(append(file, bytes), () => moveTo(at, sizeOf(file)))),
     truncate: locked((file, size: number) => {
       // An empty file needs nothing of the old content.
       if (size === 0 && file.bytes === undefined) {
