@@ -207,7 +207,7 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
     { id, path, ...flags }: Flags & { readonly id: string; readonly path: string },
     effect: Effect.Effect<A, FsError>,
     toAnswer: (answer: A) => B
-  ): Effect.Effect<B | null> =>
+  ): Effect.Effect<B | null, FsError> =>
     changes.run(
       id,
       Effect.matchEager(withFlags(path, flags, catchDefects("change", Effect.provideService(effect, Limits, unlimited))), {
@@ -295,7 +295,7 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
     maxReadBytes: Math.min(limits?.maxReadBytes ?? base.maxReadBytes, maxReadBytes)
   })
 
-  return FilesystemRpcs.of({
+  const answers = FilesystemRpcs.of({
     exists: (payload) => run("exists", payload, fs.exists(payload.path)),
     stat: (payload) => run("stat", payload, fs.stat(payload.path)),
     lstat: (payload) => run("lstat", payload, fs.lstat(payload.path)),
@@ -591,4 +591,5 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
       }),
     "port.cancel": ({ id }) => Effect.andThen(uploads.abort(id), changes.cancel(id))
   })
+  return Changes.withRequests(answers)
 }
