@@ -42,6 +42,14 @@ class Recent {
   has(value: string): boolean {
     return this.#values.has(value)
   }
+  /** Forgets a path and everything below it, or replaces this path with another. */
+  move(from: FsPath.FsPath, to?: FsPath.FsPath): void {
+    for (const value of [...this.#values] as Array<FsPath.FsPath>) {
+      if (!FsPath.isWithin(from, value)) continue
+      this.#values.delete(value)
+      if (to !== undefined) this.add(FsPath.below(to, FsPath.relative(from, value)))
+    }
+  }
   #replace(oldest: string, value: string): void {
     this.#values.delete(oldest)
     this.#values.add(value)
@@ -193,11 +201,21 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
     operation: string,
     { id, path, ...flags }: Flags & { readonly id: string; readonly path: string },
     body: (path: FsPath.FsPath) => Effect.Effect<A, Fault>,
-    action: "write" | "delete" = "write"
+    action: "write" | "delete" = "write",
+    to?: string
   ): Effect.Effect<A, FsError> => {
     const checked = (path: FsPath.FsPath): Effect.Effect<A, Fault> => {
-      const fault = refusal(action, path, flags.takingBack === true && created.has(path))
-      return fault === undefined ? body(path) : Effect.fail(fault)
+      const isTakingBack = flags.takingBack === true && created.has(path)
+      const fault = refusal(action, path, isTakingBack)
+      if (fault !== undefined) return Effect.fail(fault)
+      // Another program may create an entry of this name later, which no client may remove.
+      return isTakingBack
+        ? Effect.tap(body(path), (answer) =>
+            Effect.sync(() => {
+              if (answer !== null) created.move(path, to as FsPath.FsPath | undefined)
+            })
+          )
+        : body(path)
     }
     return changes.run(id, withFlags(path, flags, onPort(operation, path, checked)))
   }
@@ -516,7 +534,8 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
           const fault = typeof target === "string" ? refusal("write", target, false) : target
           return fault === undefined ? port.rename(path, target as FsPath.FsPath, { replace }) : Effect.fail(fault)
         },
-        "delete"
+        "delete",
+        to
       ),
     "port.makeLink": ({ target, ...payload }) =>
       noteCreated(
@@ -574,7 +593,8 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
         payload,
         (path) => {
           const perform = Request.performing(port, "RemoveTree")
-          return perform === undefined
+          // A directory that a client has created may contain entries of others. The client removes its own one by one.
+          return perform === undefined || refusal("delete", path, false) !== undefined
             ? Effect.succeed(null)
             : Effect.map(perform({ _tag: "RemoveTree", path }), Option.getOrNull)
         },
