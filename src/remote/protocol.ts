@@ -238,6 +238,8 @@ const Whole = Schema.Struct({ stat: Stat, bytes: Schema.Uint8Array })
 
 const Info = Schema.Struct({
   version: Schema.Int,
+  /** A random text for the life of the server. A server that has been started anew does not know the earlier changes. */
+  instance: Schema.String,
   name: Schema.String,
   root: Schema.String,
   caseSensitive: Schema.Boolean,

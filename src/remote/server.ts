@@ -14,6 +14,7 @@ import { Limits, type LimitsShape, unlimited } from "../model/Limits.ts"
 import { type Backend, type Child, follow, type Handle } from "../port/Backend.ts"
 import * as Request from "../port/Request.ts"
 import { BringingBack, TakingBack } from "../port/Rules.ts"
+import { randomUUID } from "../runtime/node.ts"
 import * as Changes from "./changes.ts"
 import { checkMatches, lengthOfMatch, lengthOfPath, resultParts, skipsOf, split, streamParts } from "./parts.ts"
 import {
@@ -29,6 +30,9 @@ import {
   type WireStat
 } from "./protocol.ts"
 import * as Uploads from "./uploads.ts"
+
+/** The largest number of requests of all clients that keep a file open, stage a write or hold a claim. */
+const maxHeld = 1000
 
 const maxKeys = 100_000
 
@@ -65,11 +69,12 @@ const defectFault: Fault = ioError("the server failed; its log has the reason")
 /** The largest answer of `read`, `readString` and `readBytes` in one message. */
 const maxReadBytes = 8 * 1024 * 1024
 
-const infoOf = ({ info, links, attributes, perform, rules, watch }: Backend): Info => {
+const infoOf = ({ info, links, attributes, perform, rules, watch }: Backend, instance: string): Info => {
   const permits = rules?.permits
   const relative = links?.relative
   return {
     version,
+    instance,
     name: info.name,
     root: info.root,
     caseSensitive: info.caseSensitive,
@@ -106,6 +111,7 @@ type Flags = { readonly takingBack?: boolean; readonly bringingBack?: boolean }
 
 export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => {
   const { port } = fs
+  const instance = randomUUID()
   const whole = withoutLinks(port)
   const changes = Changes.make(scope)
   const uploads = Uploads.make(scope)
@@ -285,9 +291,19 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
     return out
   })
 
+  let held = 0
+  const tooMany = promote(unavailable("the server holds too many files for its clients; try again later"), "open", "")
   /** Streams one value, and holds the resources of `acquire` until the stream is interrupted. */
-  const hold = <A, E>(acquire: Effect.Effect<A, E, Scope.Scope>): Stream.Stream<A, E> =>
-    Stream.unwrap(Effect.map(acquire, (value) => Stream.concat(Stream.succeed(value), Stream.never)))
+  const hold = <A, E>(acquire: Effect.Effect<A, E, Scope.Scope>): Stream.Stream<A, E | FsError> =>
+    Stream.unwrap(
+      Effect.andThen(
+        Effect.acquireRelease(
+          Effect.suspend(() => (held >= maxHeld ? Effect.fail(tooMany) : Effect.sync(() => held++))),
+          () => Effect.sync(() => held--)
+        ),
+        Effect.map(acquire, (value) => Stream.concat(Stream.succeed(value), Stream.never))
+      )
+    )
 
   const findHandle = (id: string): Effect.Effect<Handle, Fault> => {
     const handle = handles.get(id)
@@ -412,7 +428,7 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
     watch: ({ path, ...payload }) =>
       Stream.mapArray(runStream(payload, fs.watch(path)), (events) => [events] as const).pipe(Stream.rechunk(1)),
 
-    "port.info": () => Effect.sync(() => infoOf(port)),
+    "port.info": () => Effect.sync(() => infoOf(port, instance)),
     "port.stat": ({ path }) =>
       onPort("stat", path, (path) => Effect.map(port.stat(path), (stat) => (stat === undefined ? null : withoutPath(stat)))),
     "port.list": ({ path }) =>

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as RpcClient from "effect/rpc/RpcClient"
 import * as RpcServer from "effect/rpc/RpcServer"
@@ -106,6 +107,31 @@ describe("a server with hostile clients", () => {
       yield* Effect.sleep("500 millis")
       assert.strictEqual(yield* local.readString("a.txt"), "new")
     })
+  )
+
+  it.live("clients hold a bounded number of files open, and a lost connection closes them", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      yield* local.write("a.txt", "text")
+      const address = yield* serve(local)
+      const open = (handle: string) =>
+        Effect.flatMap(forge(address), (send) => Stream.runHead(send("port.open", { path: "a.txt", handle })))
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const send = yield* forge(address)
+          const hold = (index: number) =>
+            Effect.flatMap(Stream.toPull(send("port.open", { path: "a.txt", handle: `h${index}` })), (pull) => pull)
+          yield* Effect.forEach(
+            Array.from({ length: 1000 }, (_, index) => index),
+            hold,
+            { concurrency: 100, discard: true }
+          )
+          assert.strictEqual((yield* Effect.flip(open("more")))._tag, "Unavailable")
+        })
+      )
+      yield* Effect.sleep("200 millis")
+      assert.isTrue(Option.isSome(yield* open("again")))
+    }).pipe(Effect.scoped)
   )
 
   it.live("a limit that is not a number is refused", () =>
