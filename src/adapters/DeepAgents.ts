@@ -3,7 +3,7 @@
  *
  * @example
  * ```ts
- * const backend = yield* DeepAgents.make
+ * const backend = yield* DeepAgents.make()
  * yield* Effect.promise(async () => backend.edit("/notes/todo.md", "[ ] tea", "[x] tea"))
  * yield* fs.readString("notes/todo.md") // => "- [x] tea\n- [ ] bread\n"
  * const { files } = yield* Effect.promise(async () => backend.glob("*.ts", "/src"))
@@ -223,14 +223,7 @@ const makeBackend = (fs: Algebra) => {
   return { edit, infos, remove, time, write }
 }
 
-/**
- * Returns the backend for `createDeepAgent({ backend })`. The root of the filesystem is "/". Its calls use the clock, the tracer
- * and the other services of this effect's context.
- *
- * @category constructors
- * @since 0.1.0
- */
-export const make: Effect.Effect<Required<BackendProtocolV2>, never, Filesystem> = Effect.gen(function* () {
+const backend: Effect.Effect<Required<BackendProtocolV2>, never, Filesystem> = Effect.gen(function* () {
   const fs = yield* Filesystem
   const runEffect = makeRun(yield* Effect.context())
   const { edit, infos, remove, time, write } = makeBackend(fs)
@@ -368,3 +361,12 @@ export const make: Effect.Effect<Required<BackendProtocolV2>, never, Filesystem>
     }
   }
 })
+
+/**
+ * Returns the backend for `createDeepAgent({ backend })`. The root of the filesystem is "/". Its calls use the clock, the tracer
+ * and the other services of this effect's context.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (): Effect.Effect<Required<BackendProtocolV2>, never, Filesystem> => backend

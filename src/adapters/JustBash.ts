@@ -5,7 +5,7 @@
  * ```ts
  * import { Bash } from "just-bash"
  *
- * const bash = new Bash({ fs: yield* JustBash.make, cwd: "/" })
+ * const bash = new Bash({ fs: yield* JustBash.make(), cwd: "/" })
  * const { stdout } = yield* Effect.promise(() => bash.exec("grep -c '\\[ \\]' notes/todo.md | tee count.txt"))
  * stdout // => "2\n"
  * yield* fs.readString("count.txt") // => "2\n"
@@ -270,6 +270,7 @@ const makeFileSystem = (fs: Algebra, run: Run): IFileSystem => {
  * @category constructors
  * @since 0.1.0
  */
-export const make: Effect.Effect<IFileSystem, never, Filesystem> = Effect.gen(function* () {
-  return makeFileSystem(yield* Filesystem, makeRun(yield* Effect.context()))
-})
+export const make = (): Effect.Effect<IFileSystem, never, Filesystem> =>
+  Effect.gen(function* () {
+    return makeFileSystem(yield* Filesystem, makeRun(yield* Effect.context()))
+  })

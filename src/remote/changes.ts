@@ -3,62 +3,169 @@
  *
  * A change that has begun ends even if the connection of its client is lost. Only `cancel` interrupts it.
  */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
+import { InvalidArgument, Unavailable } from "../model/FsError.ts"
+import { hasher } from "../runtime/hash.ts"
 
 /** The time for which the server remembers an answer. */
 const rememberedMillis = 5 * 60_000
 
-const maxRemembered = 20_000
+const maxRemembered = 100_000
+
+/** The largest number of characters of all long answers together, such as the diffs of edits. */
+const maxCharacters = 32 * 1024 * 1024
+
+/** The number of characters from which an answer is long. */
+const longAnswer = 1024
 
 interface Change {
-  readonly fiber: Fiber.Fiber<unknown, unknown> | undefined
-  exit: Exit.Exit<unknown, unknown> | undefined
+  /** The digest of the request. */
+  readonly request: string | undefined
   readonly startedAt: number
+  fiber: Fiber.Fiber<unknown, unknown> | undefined
+  exit: Exit.Exit<unknown, unknown> | undefined
+  characters: number
 }
 
 export interface Changes {
-  /** Runs the change, or returns the answer of the change with the same id. */
-  readonly run: <A, E>(id: string, change: Effect.Effect<A, E>) => Effect.Effect<A, E>
+  /**
+   * Runs the change, or returns the answer of the change with the same id. Fails if the id belongs to another request, or if
+   * the answer was too long to be remembered.
+   */
+  readonly run: <A, E>(id: string, change: Effect.Effect<A, E>) => Effect.Effect<A, E | InvalidArgument | Unavailable>
   readonly cancel: (id: string) => Effect.Effect<void>
+  readonly size: () => { readonly changes: number; readonly characters: number }
 }
+
+/** The digest of the request that a handler answers. */
+const CurrentRequest: Context.Reference<string | undefined> = Context.Reference<string | undefined>(
+  "fs-algebra/remote/CurrentRequest",
+  { defaultValue: () => undefined }
+)
+
+const digestOf = (tag: string, payload: object): string => {
+  const hash = hasher()
+  const json = JSON.stringify([tag, payload], (_, value: unknown) => {
+    if (!(value instanceof Uint8Array)) return value
+    hash.update(value)
+    return value.length
+  })
+  hash.update(new TextEncoder().encode(json))
+  return hash.digest()
+}
+
+/** Runs each change with the digest of its request, so that `run` recognizes a different request with the same id. */
+export const withRequests = <Handlers extends object>(handlers: Handlers): Handlers =>
+  Object.fromEntries(
+    Object.entries(handlers as Record<string, (payload: object, options: never) => never>).map(([tag, handle]) => [
+      tag,
+      (payload: object, options: never) =>
+        "id" in payload
+          ? Effect.suspend(() => Effect.provideService(handle(payload, options), CurrentRequest, digestOf(tag, payload)))
+          : handle(payload, options)
+    ])
+  ) as Handlers
+
+/** Returns the number of characters of the texts in an answer. */
+const charactersOf = (exit: Exit.Exit<unknown, unknown>): number => {
+  const value = Exit.isSuccess(exit) ? exit.value : Cause.squash(exit.cause)
+  let characters = 0
+  if (typeof value === "object" && value !== null) {
+    for (const text of Object.values(value)) if (typeof text === "string") characters += text.length
+  }
+  return characters
+}
+
+/** Instead of the digest of a change that was cancelled before it began. */
+const cancelled = "cancelled"
+
+const forgotten = Exit.fail(
+  new Unavailable({
+    operation: "change",
+    path: "",
+    detail: "the change has ended, but the server no longer has its answer; read the file to see the result"
+  })
+)
 
 /** Returns the changes of a server. The scope interrupts all of them when it closes. */
 export const make = (scope: Scope.Scope): Changes => {
   const changes = new Map<string, Change>()
+  /** The changes with long answers, the oldest first. */
+  const long = new Set<Change>()
+  let characters = 0
+
+  const dropAnswer = (change: Change): void => {
+    if (long.delete(change)) characters -= change.characters
+  }
 
   const forget = (now: number): void => {
-    for (const [id, { exit, startedAt }] of changes) {
-      if (changes.size <= maxRemembered && now - startedAt < rememberedMillis) return
+    for (const [id, change] of changes) {
+      if (changes.size <= maxRemembered && now - change.startedAt < rememberedMillis) return
       // A running change is never forgotten: its repetition would run it twice.
-      if (exit !== undefined) changes.delete(id)
+      if (change.exit !== undefined) {
+        dropAnswer(change)
+        changes.delete(id)
+      }
+    }
+  }
+
+  const end = (change: Change, exit: Exit.Exit<unknown, unknown>): void => {
+    change.exit = exit
+    change.fiber = undefined
+    change.characters = charactersOf(exit)
+    if (change.characters < longAnswer) return
+    long.add(change)
+    characters += change.characters
+    for (const oldest of long) {
+      if (characters <= maxCharacters) return
+      oldest.exit = forgotten
+      dropAnswer(oldest)
     }
   }
 
   return {
+    size: () => ({ changes: changes.size, characters }),
     run: <A, E>(id: string, change: Effect.Effect<A, E>) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        Effect.withFiber((caller): Effect.Effect<A, E | InvalidArgument | Unavailable> => {
+          forget(now)
+          const request = caller.getRef(CurrentRequest)
+          const known = changes.get(id)
+          if (known !== undefined && known.request !== request && known.request !== cancelled) {
+            return Effect.fail(
+              new InvalidArgument({
+                operation: "change",
+                path: "",
+                argument: "id",
+                detail: "another change has this id; use a new id for each change"
+              })
+            )
+          }
+          if (known?.exit !== undefined) return known.exit as Exit.Exit<A, E>
+          if (known?.fiber !== undefined) return Fiber.join(known.fiber) as Effect.Effect<A, E>
+          return Effect.flatMap(Effect.forkIn(change, scope), (fiber) => {
+            const record: Change = { request, fiber, exit: undefined, startedAt: now, characters: 0 }
+            changes.set(id, record)
+            // A change without a pause may have ended already.
+            fiber.addObserver((exit) => end(record, exit))
+            return Fiber.join(fiber)
+          })
+        })
+      ),
+    cancel: (id) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         forget(now)
         const known = changes.get(id)
-        if (known?.exit !== undefined) return known.exit as Exit.Exit<A, E>
-        if (known?.fiber !== undefined) return Fiber.join(known.fiber) as Effect.Effect<A, E>
-        return Effect.flatMap(Effect.forkIn(change, scope), (fiber) => {
-          // A change without a pause may have ended already.
-          const record: Change = { fiber, exit: undefined, startedAt: now }
-          changes.set(id, record)
-          fiber.addObserver((exit) => (record.exit = exit))
-          return Fiber.join(fiber)
-        })
-      }),
-    cancel: (id) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        const known = changes.get(id)
-        if (known?.fiber !== undefined)
-          return known.exit === undefined ? Effect.asVoid(Fiber.interrupt(known.fiber)) : Effect.void
-        if (known === undefined) changes.set(id, { fiber: undefined, exit: Exit.interrupt(), startedAt: now })
+        if (known?.fiber !== undefined) return Effect.asVoid(Fiber.interrupt(known.fiber))
+        if (known === undefined) {
+          changes.set(id, { request: cancelled, fiber: undefined, exit: Exit.interrupt(), startedAt: now, characters: 0 })
+        }
         return Effect.void
       })
   }

@@ -17,7 +17,7 @@ import type * as RpcGroup from "effect/rpc/RpcGroup"
 import { ioError, unavailable } from "../model/Fault.ts"
 import { type Fault, type FsError, toFault } from "../model/FsError.ts"
 import { randomUUID } from "../runtime/node.ts"
-import { FilesystemRpcs } from "./protocol.ts"
+import { FilesystemRpcs, type Info } from "./protocol.ts"
 
 type Client = RpcClient.RpcClient.Flat<RpcGroup.Rpcs<typeof FilesystemRpcs>, RpcClientError>
 
@@ -29,6 +29,8 @@ export interface Options {
 export interface Connection {
   readonly send: Client
   readonly nextId: () => string
+  /** Asks the server what it serves. */
+  readonly hello: Effect.Effect<Info, Fault>
   /** Sends a request that changes nothing, again if the connection was lost. */
   readonly ask: <A>(path: string, request: Effect.Effect<A, FsError | RpcClientError>) => Effect.Effect<A, Fault>
   /** Sends a request once. */
@@ -48,6 +50,10 @@ const pauseMillis = 100
 
 /** Returns the fault of a failed transport. Only this module sees the flag `isLost`. */
 const lost = (detail: string): Fault => ({ ...unavailable(detail), isLost: true })
+
+const restarted: Fault = unavailable(
+  "the server has been started anew and does not know whether it made the change; read the file to see the result"
+)
 
 const isLost = (fault: Fault): boolean => fault["isLost"] === true
 
@@ -103,12 +109,16 @@ export const make = Effect.fnUntraced(function* (options: Options) {
 
   const once: Connection["once"] = (path, request) => Effect.mapError(attempt(path, request), plain)
 
-  const ask: Connection["ask"] = (path, request) =>
+  const repeatable = <A>(
+    path: string,
+    request: Effect.Effect<A, FsError | RpcClientError>,
+    repetition: Effect.Effect<A, Fault>
+  ): Effect.Effect<A, Fault> =>
     Effect.catch(attempt(path, request), (fault) =>
       isLost(fault)
         ? Effect.flatMap(Clock.currentTimeMillis, (start) => {
             const again: Effect.Effect<Effect.Success<typeof request>, Fault> = Effect.catch(
-              Effect.andThen(Effect.sleep(pauseMillis), attempt(path, request)),
+              Effect.andThen(Effect.sleep(pauseMillis), repetition),
               (fault) =>
                 Effect.flatMap(Clock.currentTimeMillis, (now) =>
                   isLost(fault) && now - start < timeoutMillis ? again : Effect.fail(plain(fault))
@@ -119,10 +129,26 @@ export const make = Effect.fnUntraced(function* (options: Options) {
         : Effect.fail(fault)
     )
 
+  const ask: Connection["ask"] = (path, request) => repeatable(path, request, attempt(path, request))
+
+  let instance: string | undefined
+  /** Fails if the server has been started anew. Such a server would make the change a second time. */
+  const checkInstance: Effect.Effect<void, Fault> = Effect.flatMap(
+    Effect.suspend(() => attempt("", send("port.info", {}))),
+    (info) => {
+      const known = instance
+      instance = info.instance
+      return known === undefined || known === instance ? Effect.void : Effect.fail(restarted)
+    }
+  )
+
   const change: Connection["change"] = (path, request) =>
     Effect.suspend(() => {
       const id = nextId()
-      return Effect.onInterrupt(ask(path, request(id)), () => Effect.ignore(bounded(send("port.cancel", { id }))))
+      const repetition = Effect.andThen(checkInstance, attempt(path, request(id)))
+      return Effect.onInterrupt(repeatable(path, request(id), repetition), () =>
+        Effect.ignore(bounded(send("port.cancel", { id })))
+      )
     })
 
   const stream: Connection["stream"] = (path, values) => {
@@ -148,5 +174,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
       )
     )
 
-  return { send, nextId, ask, once, change, stream, hold } satisfies Connection as Connection
+  const hello = Effect.tap(once("", send("port.info", {})), (info) => Effect.sync(() => (instance = info.instance)))
+
+  return { hello, send, nextId, ask, once, change, stream, hold } satisfies Connection as Connection
 })

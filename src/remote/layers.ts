@@ -87,7 +87,7 @@ export const layer = (options: ClientOptions = {}): Layer.Layer<Filesystem, Back
     Filesystem,
     Effect.gen(function* () {
       const connection = yield* Connection.make(options)
-      const info = yield* Effect.mapError(connection.once("", connection.send("port.info", {})), toBackendError)
+      const info = yield* Effect.mapError(connection.hello, toBackendError)
       if (info.version !== version) {
         return yield* new Unavailable({
           operation: "Remote.layer",

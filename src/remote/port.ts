@@ -4,11 +4,12 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { FileStat } from "../model/Entry.ts"
 import type { RpcClientError } from "effect/rpc/RpcClientError"
+import { ioError } from "../model/Fault.ts"
 import type { Fault, FsError } from "../model/FsError.ts"
-import type { FsPath } from "../model/FsPath.ts"
+import { type FsPath, parse } from "../model/FsPath.ts"
 import { isBytes } from "../model/realms.ts"
 import { makeRelativeTargets } from "../port/absoluteLinks.ts"
-import type { Backend, Rules, Whole } from "../port/Backend.ts"
+import type { Backend, Child, Rules, Whole } from "../port/Backend.ts"
 import * as Request from "../port/Request.ts"
 import { BringingBack, TakingBack } from "../port/Rules.ts"
 import * as Locks from "../runtime/locks.ts"
@@ -58,11 +59,28 @@ const piecesOf = (chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<Uint8Array> 
   return out
 }
 
-const concat = (first: Uint8Array, second: Uint8Array): Uint8Array => {
-  const out = new Uint8Array(first.length + second.length)
-  out.set(first)
-  out.set(second, first.length)
+const concat = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const out = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    out.set(piece, at)
+    at += piece.length
+  }
   return out
+}
+
+/** Tests whether a path with this segment stays below the path before it. */
+const isSegment = (name: string): boolean => name !== "" && name !== "." && name !== ".." && !name.includes("/")
+
+/** Refuses names that lead out of the directory. The client may use the names on another filesystem, as in a copy. */
+const checkChildren = (children: ReadonlyArray<Child>): Effect.Effect<ReadonlyArray<Child>, Fault> => {
+  const wrong = children.find(
+    ({ addressable, key, name }) =>
+      !isSegment(name) || (key !== undefined && !isSegment(key)) || (addressable && parse(name) !== name)
+  )
+  return wrong === undefined
+    ? Effect.succeed(children)
+    : Effect.fail(ioError(`the server listed the name ${JSON.stringify(wrong.name)}, which no entry can have`))
 }
 
 export const make = (connection: Connection, info: Info): Backend => {
@@ -90,15 +108,22 @@ export const make = (connection: Connection, info: Info): Backend => {
       return Effect.map(hold(path, send("port.open", { path, handle })), ({ stat }) => ({
         stat: statOf(stat, path),
         read: (offset: number, length: number) => {
-          const piece = (at: number, left: number): Effect.Effect<Uint8Array, Fault> =>
-            once(path, send("port.readAt", { handle, offset: at, length: Math.min(left, maxContentBytes) }))
-          const all = (at: number, left: number): Effect.Effect<Uint8Array, Fault> =>
-            Effect.flatMap(piece(at, left), (bytes) =>
-              bytes.length < maxContentBytes || bytes.length >= left
-                ? Effect.succeed(bytes)
-                : Effect.map(all(at + bytes.length, left - bytes.length), (rest) => concat(bytes, rest))
-            )
-          return length <= 0 ? Effect.succeed(new Uint8Array(0)) : all(offset, length)
+          const piece = (at: number, left: number): Effect.Effect<Uint8Array, Fault> => {
+            const wanted = Math.min(left, maxContentBytes)
+            const received = once(path, send("port.readAt", { handle, offset: at, length: wanted }))
+            return Effect.map(received, (bytes) => (bytes.length > wanted ? bytes.subarray(0, wanted) : bytes))
+          }
+          if (length <= 0) return Effect.succeed(new Uint8Array(0))
+          if (length <= maxContentBytes) return piece(offset, length)
+          return Effect.gen(function* () {
+            const pieces: Array<Uint8Array> = []
+            for (let at = offset; at < offset + length; at += maxContentBytes) {
+              const bytes = yield* piece(at, offset + length - at)
+              pieces.push(bytes)
+              if (bytes.length < maxContentBytes) break
+            }
+            return concat(pieces)
+          })
         }
       }))
     })
@@ -143,8 +168,10 @@ export const make = (connection: Connection, info: Info): Backend => {
   const list: Backend["list"] = (path) =>
     Effect.flatMap(ask(path, send("port.list", { path })), (children) =>
       children !== null
-        ? Effect.succeed(children)
-        : Effect.map(Stream.runCollect(stream(path, send("port.listAll", { path }))), (parts) => parts.flat())
+        ? checkChildren(children)
+        : Effect.flatMap(Stream.runCollect(stream(path, send("port.listAll", { path }))), (parts) =>
+            checkChildren(parts.flat())
+          )
     )
 
   const locks = Locks.make({ caseSensitive: info.caseSensitive })
@@ -266,6 +293,7 @@ export const make = (connection: Connection, info: Info): Backend => {
     watch: info.canWatch
       ? (path) =>
           Stream.flattenIterable(stream(path, send("port.watch", { path }))).pipe(
+            Stream.filter((event) => event.path === "." || event.path.split("/").every(isSegment)),
             Stream.map((event) => ({ ...event, path: event.path as FsPath }))
           )
       : undefined,

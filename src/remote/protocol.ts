@@ -52,7 +52,9 @@ export class Authentication extends RpcMiddleware.Service<Authentication>()("fs-
 
 const Path = Schema.String
 const flag = Schema.optionalKey(Schema.Boolean)
-const count = Schema.optionalKey(Schema.Number)
+/** A number, because no comparison with NaN refuses anything. */
+const Amount = Schema.Number.check(Schema.makeFilter((value) => !Number.isNaN(value) || "must be a number"))
+const count = Schema.optionalKey(Amount)
 const text = Schema.optionalKey(Schema.String)
 const texts = Schema.Union([Schema.String, Schema.Array(Schema.String)])
 const Version = Schema.NullOr(Schema.String)
@@ -236,6 +238,8 @@ const Whole = Schema.Struct({ stat: Stat, bytes: Schema.Uint8Array })
 
 const Info = Schema.Struct({
   version: Schema.Int,
+  /** A random text for the life of the server. A server that has been started anew does not know the earlier changes. */
+  instance: Schema.String,
   name: Schema.String,
   root: Schema.String,
   caseSensitive: Schema.Boolean,
@@ -273,8 +277,8 @@ const ports = [
   streaming("port.open", { path: Path, handle: Id }, Schema.Struct({ stat: Stat })),
   call("port.readAt", { handle: Id, offset: Schema.Int, length: Schema.Int }, Schema.Uint8Array),
   /** The answer is null if the backend declines, or the file has more than `maxContentBytes`. */
-  call("port.read", { path: Path, maxBytes: Schema.Number }, Schema.NullOr(Whole)),
-  call("port.readMany", { paths: Schema.Array(Path), maxBytes: Schema.Number }, Schema.Array(Schema.NullOr(Whole))),
+  call("port.read", { path: Path, maxBytes: Amount }, Schema.NullOr(Whole)),
+  call("port.readMany", { paths: Schema.Array(Path), maxBytes: Amount }, Schema.Array(Schema.NullOr(Whole))),
   call("port.look", { path: Path }, Schema.Array(Schema.Struct({ stat: Stat, target: text }))),
   call("port.readLink", { path: Path, follow: Schema.Boolean }, Schema.String),
   streaming("port.watch", { path: Path }, Schema.Array(Schema.Struct({ _tag: WatchEvent.fields._tag, path: Path }))),
@@ -316,8 +320,8 @@ const ports = [
       edits: Schema.Array(Edit),
       version: Schema.Boolean,
       ifMatch: Schema.optionalKey(Version),
-      maxFileSize: Schema.Number,
-      maxReadBytes: Schema.Number
+      maxFileSize: Amount,
+      maxReadBytes: Amount
     },
     Schema.NullOr(Schema.Struct({ bytesWritten: Schema.Int, replacements: Schema.Int, hunks: Schema.String, version: text }))
   ),

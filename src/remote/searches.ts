@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
+import { ioError } from "../model/Fault.ts"
 import { type Fault, type FsError, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { Limits, type LimitsShape } from "../model/Limits.ts"
@@ -42,6 +43,8 @@ const limitsOf = ({ maxArchiveBytes: _, maxArchiveEntries: __, maxStreamBytes, .
 
 const patternOf = (pattern: unknown): unknown =>
   pattern instanceof RegExp ? { source: pattern.source, flags: pattern.flags } : pattern
+
+const endless = ioError("the answer of the server has no end")
 
 const report = (skips: ReadonlyArray<SkippedEntry>, onSkip: OnSkip): void => {
   if (onSkip !== undefined) for (const { path, why } of skips) onSkip(path, why)
@@ -82,14 +85,16 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
     path: string,
     onSkip: OnSkip,
     request: (limits: CallLimits) => Parameters<typeof stream<Part>>[1],
-    resultOf: (parts: ReadonlyArray<Part>) => A
+    resultOf: (parts: ReadonlyArray<Part>, end: NonNullable<Part["end"]>) => A
   ): Effect.Effect<A, E> =>
     Effect.withFiber((fiber) =>
-      Effect.mapBoth(Stream.runCollect(stream(path, request(limitsOf(fiber.getRef(Limits))))), {
-        onFailure: failWith<E>(operation, path),
+      Effect.matchEffect(Stream.runCollect(stream(path, request(limitsOf(fiber.getRef(Limits))))), {
+        onFailure: (fault) => Effect.fail(failWith<E>(operation, path)(fault)),
         onSuccess: (received) => {
+          const end = received.at(-1)?.end
+          if (end === undefined) return Effect.fail(failWith<E>(operation, path)(endless))
           for (const { skips } of received) report(skips, onSkip)
-          return resultOf(received)
+          return Effect.succeed(resultOf(received, end))
         }
       })
     )
@@ -124,7 +129,7 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
         pathOf(rest),
         onSkip,
         (limits) => send("glob", { limits, pattern, options: rest, ...skipsOf(onSkip) }),
-        (parts) => ({ matches: parts.flatMap(({ matches }) => matches), ...parts.at(-1)!.end! })
+        (parts, end) => ({ matches: parts.flatMap(({ matches }) => matches), ...end })
       )
     },
     globStream: (pattern, options) => {
@@ -149,7 +154,7 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
         pathOf(rest),
         onSkip,
         (limits) => send("grep", { limits, pattern: text, options: rest, ...skipsOf(onSkip) }),
-        (parts) => ({ matches: parts.flatMap(({ matches }) => matches), ...parts.at(-1)!.end! })
+        (parts, end) => ({ matches: parts.flatMap(({ matches }) => matches), ...end })
       )
       return Effect.catch(found, (error) =>
         error._tag === "IoError" && error.code === tooLongCode ? derived.grep(pattern, options) : Effect.fail(error)

@@ -14,6 +14,7 @@ import { Limits, type LimitsShape, unlimited } from "../model/Limits.ts"
 import { type Backend, type Child, follow, type Handle } from "../port/Backend.ts"
 import * as Request from "../port/Request.ts"
 import { BringingBack, TakingBack } from "../port/Rules.ts"
+import { randomUUID } from "../runtime/node.ts"
 import * as Changes from "./changes.ts"
 import { checkMatches, lengthOfMatch, lengthOfPath, resultParts, skipsOf, split, streamParts } from "./parts.ts"
 import {
@@ -30,6 +31,9 @@ import {
 } from "./protocol.ts"
 import * as Uploads from "./uploads.ts"
 
+/** The largest number of requests of all clients that keep a file open, stage a write or hold a claim. */
+const maxHeld = 1000
+
 const maxKeys = 100_000
 
 /** A set of at most `maxKeys` strings, which forgets the oldest. */
@@ -41,6 +45,14 @@ class Recent {
   }
   has(value: string): boolean {
     return this.#values.has(value)
+  }
+  /** Forgets a path and everything below it, or replaces this path with another. */
+  move(from: FsPath.FsPath, to?: FsPath.FsPath): void {
+    for (const value of [...this.#values] as Array<FsPath.FsPath>) {
+      if (!FsPath.isWithin(from, value)) continue
+      this.#values.delete(value)
+      if (to !== undefined) this.add(FsPath.below(to, FsPath.relative(from, value)))
+    }
   }
   #replace(oldest: string, value: string): void {
     this.#values.delete(oldest)
@@ -57,11 +69,12 @@ const defectFault: Fault = ioError("the server failed; its log has the reason")
 /** The largest answer of `read`, `readString` and `readBytes` in one message. */
 const maxReadBytes = 8 * 1024 * 1024
 
-const infoOf = ({ info, links, attributes, perform, rules, watch }: Backend): Info => {
+const infoOf = ({ info, links, attributes, perform, rules, watch }: Backend, instance: string): Info => {
   const permits = rules?.permits
   const relative = links?.relative
   return {
     version,
+    instance,
     name: info.name,
     root: info.root,
     caseSensitive: info.caseSensitive,
@@ -98,6 +111,7 @@ type Flags = { readonly takingBack?: boolean; readonly bringingBack?: boolean }
 
 export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => {
   const { port } = fs
+  const instance = randomUUID()
   const whole = withoutLinks(port)
   const changes = Changes.make(scope)
   const uploads = Uploads.make(scope)
@@ -193,11 +207,21 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
     operation: string,
     { id, path, ...flags }: Flags & { readonly id: string; readonly path: string },
     body: (path: FsPath.FsPath) => Effect.Effect<A, Fault>,
-    action: "write" | "delete" = "write"
+    action: "write" | "delete" = "write",
+    to?: string
   ): Effect.Effect<A, FsError> => {
     const checked = (path: FsPath.FsPath): Effect.Effect<A, Fault> => {
-      const fault = refusal(action, path, flags.takingBack === true && created.has(path))
-      return fault === undefined ? body(path) : Effect.fail(fault)
+      const isTakingBack = flags.takingBack === true && created.has(path)
+      const fault = refusal(action, path, isTakingBack)
+      if (fault !== undefined) return Effect.fail(fault)
+      // Another program may create an entry of this name later, which no client may remove.
+      return isTakingBack
+        ? Effect.tap(body(path), (answer) =>
+            Effect.sync(() => {
+              if (answer !== null) created.move(path, to as FsPath.FsPath | undefined)
+            })
+          )
+        : body(path)
     }
     return changes.run(id, withFlags(path, flags, onPort(operation, path, checked)))
   }
@@ -207,7 +231,7 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
     { id, path, ...flags }: Flags & { readonly id: string; readonly path: string },
     effect: Effect.Effect<A, FsError>,
     toAnswer: (answer: A) => B
-  ): Effect.Effect<B | null> =>
+  ): Effect.Effect<B | null, FsError> =>
     changes.run(
       id,
       Effect.matchEager(withFlags(path, flags, catchDefects("change", Effect.provideService(effect, Limits, unlimited))), {
@@ -267,9 +291,19 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
     return out
   })
 
+  let held = 0
+  const tooMany = promote(unavailable("the server holds too many files for its clients; try again later"), "open", "")
   /** Streams one value, and holds the resources of `acquire` until the stream is interrupted. */
-  const hold = <A, E>(acquire: Effect.Effect<A, E, Scope.Scope>): Stream.Stream<A, E> =>
-    Stream.unwrap(Effect.map(acquire, (value) => Stream.concat(Stream.succeed(value), Stream.never)))
+  const hold = <A, E>(acquire: Effect.Effect<A, E, Scope.Scope>): Stream.Stream<A, E | FsError> =>
+    Stream.unwrap(
+      Effect.andThen(
+        Effect.acquireRelease(
+          Effect.suspend(() => (held >= maxHeld ? Effect.fail(tooMany) : Effect.sync(() => held++))),
+          () => Effect.sync(() => held--)
+        ),
+        Effect.map(acquire, (value) => Stream.concat(Stream.succeed(value), Stream.never))
+      )
+    )
 
   const findHandle = (id: string): Effect.Effect<Handle, Fault> => {
     const handle = handles.get(id)
@@ -295,7 +329,7 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
     maxReadBytes: Math.min(limits?.maxReadBytes ?? base.maxReadBytes, maxReadBytes)
   })
 
-  return FilesystemRpcs.of({
+  const answers = FilesystemRpcs.of({
     exists: (payload) => run("exists", payload, fs.exists(payload.path)),
     stat: (payload) => run("stat", payload, fs.stat(payload.path)),
     lstat: (payload) => run("lstat", payload, fs.lstat(payload.path)),
@@ -394,7 +428,7 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
     watch: ({ path, ...payload }) =>
       Stream.mapArray(runStream(payload, fs.watch(path)), (events) => [events] as const).pipe(Stream.rechunk(1)),
 
-    "port.info": () => Effect.sync(() => infoOf(port)),
+    "port.info": () => Effect.sync(() => infoOf(port, instance)),
     "port.stat": ({ path }) =>
       onPort("stat", path, (path) => Effect.map(port.stat(path), (stat) => (stat === undefined ? null : withoutPath(stat)))),
     "port.list": ({ path }) =>
@@ -516,7 +550,8 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
           const fault = typeof target === "string" ? refusal("write", target, false) : target
           return fault === undefined ? port.rename(path, target as FsPath.FsPath, { replace }) : Effect.fail(fault)
         },
-        "delete"
+        "delete",
+        to
       ),
     "port.makeLink": ({ target, ...payload }) =>
       noteCreated(
@@ -574,7 +609,8 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
         payload,
         (path) => {
           const perform = Request.performing(port, "RemoveTree")
-          return perform === undefined
+          // A directory that a client has created may contain entries of others. The client removes its own one by one.
+          return perform === undefined || refusal("delete", path, false) !== undefined
             ? Effect.succeed(null)
             : Effect.map(perform({ _tag: "RemoveTree", path }), Option.getOrNull)
         },
@@ -591,4 +627,5 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
       }),
     "port.cancel": ({ id }) => Effect.andThen(uploads.abort(id), changes.cancel(id))
   })
+  return Changes.withRequests(answers)
 }

@@ -64,32 +64,34 @@ export const make = (scope: Scope.Scope): Uploads => {
     })
 
   const begin: Uploads["begin"] = (id, write) =>
-    Effect.gen(function* () {
-      if (uploads.has(id)) return yield* Effect.fail(invalidArgument("upload", "another write has this id"))
-      const upload: Upload = {
-        queue: yield* Queue.bounded<Uint8Array, Cause.Done>(maxQueuedPieces),
-        staged: yield* Deferred.make<void, Fault>(),
-        publish: yield* Deferred.make<void>(),
-        done: yield* Deferred.make<FileStat, Fault>(),
-        fiber: undefined,
-        next: 0,
-        isPublishing: false
-      }
-      uploads.set(id, upload)
-      const commit = <A, E, R>(publish: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
-        Effect.andThen(Effect.andThen(Deferred.succeed(upload.staged, undefined), Deferred.await(upload.publish)), publish)
-      const run = Effect.onExit(write(Stream.fromQueue(upload.queue), { commit }), (exit) => {
-        const ended = Exit.hasInterrupts(exit) ? Exit.fail(lost) : exit
-        return Effect.andThen(Deferred.done(upload.done, ended), Deferred.done(upload.staged, Exit.asVoid(ended)))
-      })
-      upload.fiber = yield* Effect.forkIn(run, scope)
-      yield* Effect.addFinalizer(() =>
-        Effect.andThen(
-          abort(id),
-          Effect.sync(() => uploads.delete(id))
+    Effect.uninterruptible(
+      Effect.gen(function* () {
+        if (uploads.has(id)) return yield* Effect.fail(invalidArgument("upload", "another write has this id"))
+        const upload: Upload = {
+          queue: yield* Queue.bounded<Uint8Array, Cause.Done>(maxQueuedPieces),
+          staged: yield* Deferred.make<void, Fault>(),
+          publish: yield* Deferred.make<void>(),
+          done: yield* Deferred.make<FileStat, Fault>(),
+          fiber: undefined,
+          next: 0,
+          isPublishing: false
+        }
+        uploads.set(id, upload)
+        const commit = <A, E, R>(publish: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
+          Effect.andThen(Effect.andThen(Deferred.succeed(upload.staged, undefined), Deferred.await(upload.publish)), publish)
+        const run = Effect.onExit(write(Stream.fromQueue(upload.queue), { commit }), (exit) => {
+          const ended = Exit.hasInterrupts(exit) ? Exit.fail(lost) : exit
+          return Effect.andThen(Deferred.done(upload.done, ended), Deferred.done(upload.staged, Exit.asVoid(ended)))
+        })
+        upload.fiber = yield* Effect.forkIn(Effect.interruptible(run), scope)
+        yield* Effect.addFinalizer(() =>
+          Effect.andThen(
+            abort(id),
+            Effect.sync(() => uploads.delete(id))
+          )
         )
-      )
-    })
+      })
+    )
 
   return {
     begin,
@@ -105,7 +107,9 @@ export const make = (scope: Scope.Scope): Uploads => {
     publish: (id) =>
       Effect.flatMap(find(id), (upload) => {
         upload.isPublishing = true
-        return Effect.andThen(Deferred.succeed(upload.publish, undefined), Deferred.await(upload.done))
+        const published = Effect.andThen(Deferred.succeed(upload.publish, undefined), Deferred.await(upload.done))
+        // A client that interrupts its call waits for this, so the content is never published later.
+        return Effect.onInterrupt(published, () => (upload.fiber === undefined ? Effect.void : Fiber.interrupt(upload.fiber)))
       })
   }
 }

@@ -15,7 +15,7 @@ type Backend = Required<BackendProtocolV2>
 
 const over = <A, E, R>(layer: Layer.Layer<Filesystem.Filesystem, E, R>, use: (backend: Backend) => Promise<A>) =>
   Effect.provide(
-    Effect.flatMap(DeepAgents.make, (backend) => Effect.promise(() => use(backend))),
+    Effect.flatMap(DeepAgents.make(), (backend) => Effect.promise(() => use(backend))),
     layer,
     { local: true }
   )

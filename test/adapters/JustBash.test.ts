@@ -124,7 +124,7 @@ const sessions = Array.from({ length: runs(160) }, (_, seed) => [seed, session(s
 
 const over = <A, E, R>(layer: Layer.Layer<Filesystem.Filesystem, E, R>, use: (fs: IFileSystem) => Promise<A>) =>
   Effect.provide(
-    Effect.flatMap(JustBash.make, (fs) => Effect.promise(() => use(fs))),
+    Effect.flatMap(JustBash.make(), (fs) => Effect.promise(() => use(fs))),
     layer,
     { local: true }
   )
@@ -354,7 +354,7 @@ describe("JustBash", () => {
   it.effect("a snapshot takes back what a script did", () =>
     Effect.gen(function* () {
       const snapshots = yield* Snapshots.Snapshots
-      const fs = yield* JustBash.make
+      const fs = yield* JustBash.make()
       const bash = new Bash({ fs, cwd: "/" })
       const exec = (script: string) => Effect.promise(() => bash.exec(script))
       yield* exec("mkdir -p src && echo one > src/a && ln -s a src/l && chmod 600 src/a")

@@ -31,12 +31,12 @@ const serve = (fs: Algebra, address: string) =>
   })
 
 /** A relay in front of a server, whose connections a test can cut. */
-const relay = (to: string, at: string) =>
+const relay = (to: string | (() => string), at: string) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const open = new Set<Socket>()
       const server: Server = createServer((inner) => {
-        const outer = connect({ path: to })
+        const outer = connect({ path: typeof to === "string" ? to : to() })
         for (const [socket, other] of [
           [inner, outer],
           [outer, inner]
@@ -146,6 +146,34 @@ describe("a remote filesystem whose server or connection fails", () => {
       yield* fs.write("log.txt", "two\n", { mode: "append" })
       assert.strictEqual(yield* local.readString("log.txt"), "one\ntwo\n")
       assert.strictEqual(appends, 1)
+      assert.strictEqual(yield* fs.readString("log.txt"), "one\ntwo\n")
+    })
+  )
+
+  it.live("a change is not sent again to a server that has been started anew", () =>
+    Effect.gen(function* () {
+      const backend = yield* InMemory.make()
+      const [first, second, between] = [yield* unixAddress, yield* unixAddress, yield* unixAddress]
+      let to = pathOf(first)
+      const { cut } = yield* relay(() => to, pathOf(between))
+      let appends = 0
+      const local = make(
+        around(backend, (operation, next) =>
+          operation._tag === "Write" && operation.mode === "append"
+            ? Effect.tap(next, () => {
+                to = pathOf(second)
+                return ++appends === 1 ? cut : Effect.void
+              })
+            : next
+        )
+      )
+      yield* serve(local, first)
+      yield* serve(local, second)
+      const fs = yield* remote(between)
+      const error = yield* Effect.flip(fs.write("log.txt", "one\n", { mode: "append" }))
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.strictEqual(yield* local.readString("log.txt"), "one\n")
+      yield* fs.write("log.txt", "two\n", { mode: "append" })
       assert.strictEqual(yield* fs.readString("log.txt"), "one\ntwo\n")
     })
   )

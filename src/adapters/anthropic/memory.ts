@@ -83,8 +83,7 @@ const staysInside = Effect.fnUntraced(function* (
   base: FsPath.FsPath,
   path: FsPath.FsPath
 ): Effect.fn.Return<boolean, ToolFailure> {
-  const realPath = (at: FsPath.FsPath) =>
-    Effect.catchTag(filesystem.realPath(at), "NotFound", () => Effect.undefined)
+  const realPath = (at: FsPath.FsPath) => Effect.catchTag(filesystem.realPath(at), "NotFound", () => Effect.undefined)
   const top = yield* realPath(base)
   if (top === undefined) return true
   for (let at = path; at !== base; at = FsPath.parent(at)) {

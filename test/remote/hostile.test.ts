@@ -1,0 +1,270 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import * as RpcClient from "effect/rpc/RpcClient"
+import * as RpcServer from "effect/rpc/RpcServer"
+import { connect } from "node:net"
+import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+import * as Limits from "../../src/model/Limits.ts"
+import type { Backend } from "../../src/port/Backend.ts"
+import * as Address from "../../src/remote/address.ts"
+import * as Changes from "../../src/remote/changes.ts"
+import { FilesystemRpcs } from "../../src/remote/protocol.ts"
+import * as Remote from "../../src/remote/Remote.ts"
+import type { Unavailable } from "../../src/model/FsError.ts"
+import { handlers } from "../../src/remote/server.ts"
+import { unixAddress } from "./transports.ts"
+
+const memory = Effect.map(InMemory.make(), make)
+
+const serve = (fs: Algebra) =>
+  Effect.gen(function* () {
+    const address = yield* unixAddress
+    yield* Remote.listen(address).pipe(Effect.provideService(Filesystem, fs))
+    return address
+  })
+
+/** Sends requests without the checks of an honest client. */
+const forge = (address: string) =>
+  Effect.gen(function* () {
+    const context = yield* Layer.build(Address.clientProtocol(address))
+    return yield* Effect.provideContext(RpcClient.make(FilesystemRpcs, { flatten: true, disableTracing: true }), context)
+  })
+
+const remote = (address: string) =>
+  Effect.map(Layer.build(Remote.layerUrl(address, { timeout: "1 second" })), (context) =>
+    Effect.provideContext(Filesystem, context)
+  ).pipe(Effect.flatten)
+
+describe("a server with hostile clients", () => {
+  it.live("an id that another request has used is refused, and the change does not happen", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      const send = yield* forge(yield* serve(local))
+      const bytes = new Uint8Array(3)
+      yield* send("port.write", { id: "x", path: "a.txt", mode: "create", bytes })
+      const others = [
+        send("port.makeDirectory", { id: "x", path: "a.txt" }),
+        send("port.removeWhole", { id: "x", path: "a.txt", recursive: false }),
+        send("port.write", { id: "x", path: "b.txt", mode: "create", bytes }),
+        send("port.write", { id: "x", path: "a.txt", mode: "create", bytes: new Uint8Array([1, 2, 3]) }),
+        send("delete", { id: "x", path: "a.txt" })
+      ]
+      for (const other of others) assert.strictEqual((yield* Effect.flip(other))._tag, "InvalidArgument")
+      const { sizeBytes } = yield* send("port.write", { id: "x", path: "a.txt", mode: "create", bytes })
+      assert.strictEqual(sizeBytes, 3)
+      assert.deepStrictEqual(
+        (yield* local.list()).map(({ name }) => name),
+        ["a.txt"]
+      )
+    })
+  )
+
+  it.effect("the answers that a server remembers take a bounded space", () =>
+    Effect.gen(function* () {
+      const changes = Changes.make(yield* Effect.scope)
+      const runs: Array<number> = []
+      const change = (index: number) =>
+        changes.run(
+          `e${index}`,
+          Effect.sync(() => {
+            runs.push(index)
+            return { diff: String(index % 10).repeat(4 * 1024 * 1024) }
+          })
+        )
+      for (let index = 0; index < 20; index++) yield* change(index)
+      assert.isAtMost(changes.size().characters, 40 * 1024 * 1024)
+      assert.strictEqual((yield* change(19)).diff.length, 4 * 1024 * 1024)
+      // The server never runs a change again, even if it no longer has the answer.
+      assert.strictEqual((yield* Effect.flip(change(0)))._tag, "Unavailable")
+      assert.lengthOf(runs, 20)
+      for (let index = 0; index < 110_000; index++) yield* changes.cancel(`c${index}`)
+      assert.isAtMost(changes.size().changes, 100_001)
+    })
+  )
+
+  it.live("an interrupted stream to a file does not publish later", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      yield* local.write("a.txt", "old")
+      const write: Backend["write"] = (path, bytes, mode, how) =>
+        local.port.write(
+          path,
+          bytes,
+          mode,
+          how?.commit && { commit: (publish) => how.commit!(Effect.andThen(Effect.sleep("400 millis"), publish)) }
+        )
+      const fs = yield* remote(yield* serve(make({ ...local.port, write, perform: undefined })))
+      const content = Stream.make(new TextEncoder().encode("streamed"))
+      const writing = yield* Effect.forkChild(Stream.run(content, fs.sink("a.txt")))
+      yield* Effect.sleep("150 millis")
+      yield* Fiber.interrupt(writing)
+      yield* fs.write("a.txt", "new")
+      yield* Effect.sleep("500 millis")
+      assert.strictEqual(yield* local.readString("a.txt"), "new")
+    })
+  )
+
+  it.live("clients hold a bounded number of files open, and a lost connection closes them", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      yield* local.write("a.txt", "text")
+      const address = yield* serve(local)
+      const open = (handle: string) =>
+        Effect.flatMap(forge(address), (send) => Stream.runHead(send("port.open", { path: "a.txt", handle })))
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const send = yield* forge(address)
+          const hold = (index: number) =>
+            Effect.flatMap(Stream.toPull(send("port.open", { path: "a.txt", handle: `h${index}` })), (pull) => pull)
+          yield* Effect.forEach(
+            Array.from({ length: 1000 }, (_, index) => index),
+            hold,
+            { concurrency: 100, discard: true }
+          )
+          assert.strictEqual((yield* Effect.flip(open("more")))._tag, "Unavailable")
+        })
+      )
+      yield* Effect.sleep("200 millis")
+      assert.isTrue(Option.isSome(yield* open("again")))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a limit that is not a number is refused", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      yield* local.write("a.txt", "x".repeat(2_000_000))
+      const address = yield* serve(local)
+      // The schema of an honest client refuses these requests too, so they are sent as text.
+      for (const [tag, payload] of [
+        ["port.read", { path: "a.txt", maxBytes: "NaN" }],
+        ["port.readMany", { paths: ["a.txt"], maxBytes: "NaN" }],
+        ["readString", { path: "a.txt", limits: { maxReadBytes: "NaN" } }],
+        ["grep", { pattern: "x", limits: { patternBudget: "NaN" } }]
+      ] as const) {
+        const answer = yield* Effect.promise(
+          () =>
+            new Promise<string>((resolve) => {
+              const socket = connect({ path: address.slice("unix:".length) })
+              socket.once("data", (bytes) => {
+                socket.destroy()
+                resolve(String(bytes))
+              })
+              socket.write(`${JSON.stringify({ _tag: "Request", id: "1", tag, payload, headers: [] })}\n`)
+            })
+        )
+        assert.include(answer, "must be a number", tag)
+      }
+    })
+  )
+
+  it.live("a client may remove without permission only an entry that it has created and that is still there", () =>
+    Effect.gen(function* () {
+      const backend = yield* InMemory.make({ allowDelete: false })
+      const local = make(backend)
+      const send = yield* forge(yield* serve(local))
+      yield* send("port.makeDirectory", { id: "1", path: "d" })
+      yield* send("port.remove", { id: "2", path: "d", takingBack: true })
+      yield* local.mkdir("d")
+      yield* local.write("d/a.txt", "text")
+      for (const request of [
+        send("port.remove", { id: "3", path: "d/a.txt", takingBack: true }),
+        send("port.removeTree", { id: "4", path: "d", takingBack: true }),
+        send("port.remove", { id: "6", path: "d", takingBack: true }),
+        send("port.rename", { id: "5", path: "d", to: "e", replace: false, takingBack: true })
+      ]) {
+        assert.strictEqual((yield* Effect.flip(request as Effect.Effect<unknown, { _tag: string }>))._tag, "AccessDenied")
+      }
+      assert.strictEqual(yield* local.readString("d/a.txt"), "text")
+      yield* send("port.makeDirectory", { id: "7", path: "mine" })
+      yield* local.write("mine/theirs.txt", "text")
+      assert.isNull(yield* send("port.removeTree", { id: "8", path: "mine", takingBack: true }))
+      assert.isNull(yield* send("port.removeWhole", { id: "9", path: "mine", recursive: true, takingBack: true }))
+      assert.strictEqual(yield* local.readString("mine/theirs.txt"), "text")
+    })
+  )
+})
+
+/** A client of a server that answers the given requests with forged answers. */
+const forged = (answers: Partial<Record<string, () => unknown>>) =>
+  Effect.gen(function* () {
+    const address = yield* unixAddress
+    const scope = yield* Effect.scope
+    const honest = handlers(yield* memory, scope, Limits.standard)
+    const layer = Layer.provide(
+      RpcServer.layer(FilesystemRpcs, { disableTracing: true }),
+      Layer.merge(
+        FilesystemRpcs.toLayer({ ...honest, ...answers } as never),
+        Layer.succeed(Remote.Authentication, (effect) => effect)
+      )
+    )
+    yield* Layer.build(
+      Layer.provide(layer as never, Address.unixProtocol(address.slice("unix:".length))) as Layer.Layer<never, Unavailable>
+    )
+    return yield* remote(address)
+  })
+
+describe("a client of a hostile server", () => {
+  for (const name of ["..", "../../up", "a/b", "/etc", "", ".", "a\u0000b"]) {
+    it.live(`a listing with the name ${JSON.stringify(name)} is refused`, () =>
+      Effect.gen(function* () {
+        const child = { name, kind: "file" as const, addressable: true }
+        const fs = yield* forged({ "port.list": () => Effect.succeed([child]) })
+        assert.strictEqual((yield* Effect.flip(fs.port.list("." as FsPath)))._tag, "IoError")
+        const many = yield* forged({
+          "port.list": () => Effect.succeed(null),
+          "port.listAll": () => Stream.succeed([child])
+        })
+        assert.strictEqual((yield* Effect.flip(many.port.list("." as FsPath)))._tag, "IoError")
+      })
+    )
+  }
+
+  it.live("a search whose answer has no end fails with IoError", () =>
+    Effect.gen(function* () {
+      const fs = yield* forged({
+        glob: () => Stream.empty,
+        grep: () => Stream.succeed({ matches: [], skips: [] })
+      })
+      assert.strictEqual((yield* Effect.flip(fs.glob("**")))._tag, "IoError")
+      assert.strictEqual((yield* Effect.flip(fs.grep("a")))._tag, "IoError")
+    })
+  )
+
+  it.live("a read never returns more bytes than the client requests", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      yield* local.write("a.txt", "text")
+      const { path: _, ...stat } = yield* local.stat("a.txt")
+      const fs = yield* forged({
+        "port.open": () => Stream.concat(Stream.succeed({ stat }), Stream.never),
+        "port.readAt": () => Effect.succeed(new Uint8Array(1000))
+      })
+      const bytes = yield* Effect.scoped(Effect.flatMap(fs.port.open("a.txt" as FsPath), ({ read }) => read(0, 4)))
+      assert.lengthOf(bytes, 4)
+    })
+  )
+
+  it.live("an event whose path climbs is not reported", () =>
+    Effect.gen(function* () {
+      const fs = yield* forged({
+        "port.watch": () =>
+          Stream.make(
+            [{ _tag: "Updated", path: "../up" }],
+            [{ _tag: "Updated", path: "e/a" }],
+            [{ _tag: "Updated", path: "d/a" }]
+          )
+      })
+      const events = yield* Stream.runCollect(fs.port.watch!("d" as FsPath))
+      assert.deepStrictEqual(
+        events.map(({ path }) => path),
+        ["e/a", "d/a"]
+      )
+    })
+  )
+})
