@@ -221,7 +221,7 @@ describe("the id of a snapshot", () => {
         assert.isFalse(result.success)
         for (const part of parts) assert.include(result.message, part)
       }
-      fails(yield* restore({ snapshot_id: "latest" }), "no snapshot yet", "Call snapshot")
+      fails(yield* restore({ snapshot_id: "latest" }), "no snapshot yet", "with the tool snapshot")
       yield* plant
       yield* take({ tag: "same" })
       yield* work

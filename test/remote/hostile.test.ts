@@ -14,7 +14,7 @@ import * as Limits from "../../src/model/Limits.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import * as Address from "../../src/remote/address.ts"
 import * as Changes from "../../src/remote/changes.ts"
-import { FilesystemRpcs } from "../../src/remote/protocol.ts"
+import { Authentication, FilesystemRpcs } from "../../src/remote/protocol.ts"
 import * as Remote from "../../src/remote/Remote.ts"
 import type { Unavailable } from "../../src/model/FsError.ts"
 import { handlers } from "../../src/remote/server.ts"
@@ -200,7 +200,7 @@ const forged = (answers: Partial<Record<string, () => unknown>>) =>
       RpcServer.layer(FilesystemRpcs, { disableTracing: true }),
       Layer.merge(
         FilesystemRpcs.toLayer({ ...honest, ...answers } as never),
-        Layer.succeed(Remote.Authentication, (effect) => effect)
+        Layer.succeed(Authentication, (effect) => effect)
       )
     )
     yield* Layer.build(
