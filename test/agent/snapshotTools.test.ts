@@ -227,10 +227,10 @@ describe("the id of a snapshot", () => {
       yield* work
       yield* take({ tag: "same" })
       fails(yield* restore({ snapshot_id: "same" }), "matches 2 snapshots", "(same)")
-      fails(yield* restore({ snapshot_id: "never" }), '"never"', "Call snapshots")
-      fails(yield* restore({ snapshot_id: "" }), "Call snapshots")
+      fails(yield* restore({ snapshot_id: "never" }), '"never"', "with the tool snapshots")
+      fails(yield* restore({ snapshot_id: "" }), "with the tool snapshots")
       fails(yield* diff({ snapshot_id: "never" }), '"never"')
-      fails(yield* diff({ snapshot_id: "latest", to: "x".repeat(1000) }), "Call snapshots")
+      fails(yield* diff({ snapshot_id: "latest", to: "x".repeat(1000) }), "with the tool snapshots")
       fails(yield* restore({ snapshot_id: "latest", paths: ["../up"] }), "..")
       assert.isTrue(yield* (yield* Filesystem).exists("bin"))
     }).pipe(memory)

@@ -51,7 +51,7 @@ describe("the snapshots of a session:", () => {
       assert.deepStrictEqual(yield* treeOf(state), before)
       assert.deepStrictEqual(yield* filesOf(session), known)
       // The file is new on the disk, so its identity differs.
-      assert.deepStrictEqual({ ...(yield* fs.stat("b")), identity: stat.identity }, stat)
+      assert.deepStrictEqual({ ...(yield* fs.stat("b")), identity: stat.identity! }, stat)
       assert.notStrictEqual(yield* state.rootPath, root)
       assert.isFalse(Fs.existsSync(root))
       const [value] = yield* session.all(VfsState.VirtualFileSystem)
