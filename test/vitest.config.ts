@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
-import { adversarial, engines, host, smoke } from "./projects.ts"
+import { adversarial, buckets, engines, host, smoke } from "./projects.ts"
 
 /** Files that take half a minute and more. They start first, because one of them at the end would run alone. */
 const long = [
@@ -55,10 +55,11 @@ export default defineConfig({
     // One worker per core. By default the runner leaves one of two cores idle.
     maxWorkers: Math.max(2, availableParallelism()),
     projects: [
-      project("unit", ["test/**/*.test.ts"], [...host, ...engines, ...adversarial, "test/.readme/**"], false),
+      project("unit", ["test/**/*.test.ts"], [...host, ...engines, ...buckets, ...adversarial, "test/.readme/**"], false),
       project("smoke", smoke, []),
       project("host", host, [...engines, ...adversarial]),
       project("engines", engines, []),
+      project("buckets", buckets, []),
       project("adversarial", adversarial, engines)
     ]
   }
