@@ -19,7 +19,7 @@ import type { FsError } from "../model/FsError.ts"
 import { isBytes } from "../model/realms.ts"
 import { Buffer } from "../runtime/buffer.ts"
 import { fromFsError } from "./errno.ts"
-import { makeRun } from "./run.ts"
+import { runner } from "./run.ts"
 import type { AdapterSupport } from "./support.ts"
 
 /**
@@ -225,7 +225,7 @@ const makeBackend = (fs: Algebra) => {
 
 const backend: Effect.Effect<Required<BackendProtocolV2>, never, Filesystem> = Effect.gen(function* () {
   const fs = yield* Filesystem
-  const runEffect = makeRun(yield* Effect.context())
+  const runEffect = yield* runner
   const { edit, infos, remove, time, write } = makeBackend(fs)
 
   const messageOf = (syscall: string, path: string, error: FsError | Refusal): string =>

@@ -42,6 +42,9 @@ export interface Options {
   readonly mimeTypes?: Record<string, string> | undefined
 }
 
+/** Effect looks up the extension in a plain object, in which these names would find a member of every object. */
+const inheritedNames = Object.fromEntries(["constructor", "__proto__"].map((name) => [name, "application/octet-stream"]))
+
 /**
  * The largest size in bytes of a file that is read as a whole. Its ETag then belongs to exactly the bytes of the response.
  */
@@ -100,6 +103,7 @@ const platform: Layer.Layer<HttpPlatform.HttpPlatform, never, FileSystem.FileSys
 /**
  * Adds a route for the files to the router. Supports index files, MIME types, byte ranges and conditional requests. A
  * link that leads out of the served directory is answered like a missing page.
+ * Files whose names begin with a dot are served too.
  *
  * @example
  * ```ts
@@ -119,7 +123,7 @@ export const layer = (
   options: Options = {}
 ): Layer.Layer<never, PlatformError | StatError | NotADirectory, HttpRouter.HttpRouter | Filesystem> => {
   const served = Layer.effect(Filesystem, Effect.flatMap(Filesystem, subdirectory(options.root ?? ".")))
-  return HttpStaticServer.layer({ ...options, root: "/" }).pipe(
+  return HttpStaticServer.layer({ ...options, root: "/", mimeTypes: { ...inheritedNames, ...options.mimeTypes } }).pipe(
     Layer.provide(Layer.provideMerge(platform, Layer.effect(FileSystem.FileSystem, hidingReasons))),
     Layer.provide(Platform.toFileSystem),
     Layer.provide(served),

@@ -22,7 +22,7 @@ import type { FsError } from "../model/FsError.ts"
 import { isBytes } from "../model/realms.ts"
 import { Buffer } from "../runtime/buffer.ts"
 import { type Code, errnoError, fromFsError } from "./errno.ts"
-import { makeRun, type Run } from "./run.ts"
+import { type Run, runner } from "./run.ts"
 import type { AdapterSupport } from "./support.ts"
 
 /**
@@ -272,5 +272,5 @@ const makeFileSystem = (fs: Algebra, run: Run): IFileSystem => {
  */
 export const make = (): Effect.Effect<IFileSystem, never, Filesystem> =>
   Effect.gen(function* () {
-    return makeFileSystem(yield* Filesystem, makeRun(yield* Effect.context()))
+    return makeFileSystem(yield* Filesystem, yield* runner)
   })

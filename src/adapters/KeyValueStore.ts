@@ -94,7 +94,15 @@ const make = Effect.fnUntraced(function* (directory: string) {
     onFailure: (error) => failure("keys", undefined, `cannot list the keys: ${error.message}`, error)
   })
 
-  const remove = (key: string) => Effect.asVoid(onPath("remove", key, (path) => fs.delete(path, { missing: "ignore" })))
+  /** Removes the file of a key. A directory of the same name is not a key. */
+  const remove = (key: string) =>
+    Effect.asVoid(
+      onPath("remove", key, (path) =>
+        Effect.flatMap(fs.lstat(path), ({ isDirectory }) =>
+          isDirectory ? Effect.void : Effect.asVoid(fs.delete(path, { missing: "ignore" }))
+        )
+      )
+    )
 
   return KeyValueStore.make({
     get: (key) => onPath("get", key, (path) => fs.readString(path)),

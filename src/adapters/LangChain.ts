@@ -12,7 +12,8 @@ import type { AnyDefinition, Requirements } from "../agent/definition.ts"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { AdapterSupport } from "./support.ts"
-import { type BoundTool, chooseAndBind, type Output, runner, type ToolOptions } from "./toolCalls.ts"
+import { runner } from "./run.ts"
+import { type BoundTool, chooseAndBind, type Output, type ToolOptions } from "./toolCalls.ts"
 
 export type {
   /** @since 0.1.0 */

@@ -29,7 +29,7 @@ import { Buffer } from "../runtime/buffer.ts"
 import { randomUUID } from "../runtime/node.ts"
 import { type Code, codeOf, errnoError } from "./errno.ts"
 import { extensionOf, mimeTypeOf } from "./mastra/mimeTypes.ts"
-import { makeRun, type Run } from "./run.ts"
+import { type Run, runner } from "./run.ts"
 import type { AdapterSupport } from "./support.ts"
 
 /**
@@ -412,5 +412,5 @@ const makeFilesystem = (fs: Algebra, run: Run, errors: Errors): WorkspaceFilesys
  */
 export const make = (errors: Errors): Effect.Effect<WorkspaceFilesystem, never, Filesystem> =>
   Effect.gen(function* () {
-    return makeFilesystem(yield* Filesystem, makeRun(yield* Effect.context()), errors)
+    return makeFilesystem(yield* Filesystem, yield* runner, errors)
   })

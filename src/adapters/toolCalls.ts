@@ -1,10 +1,6 @@
 /** Runs tools for programs that do not use Effect: a call takes JSON, and returns a promise. */
-import * as Cause from "effect/Cause"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import * as Tracer from "effect/Tracer"
 import type { Options as ServerOptions } from "../agent/McpServer.ts"
 import { recoverChanges } from "../agent/changes.ts"
 import type { AnyDefinition, Image, Requirements } from "../agent/definition.ts"
@@ -17,6 +13,7 @@ import { readOnly as readOnlyView } from "../filesystem/Decorator.ts"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import { Sandbox } from "../filesystem/Sandbox.ts"
 import { Snapshots } from "../history/snapshots/tag.ts"
+import { runner } from "./run.ts"
 
 /**
  * The tools that an adapter offers, with tools `T` of your own.
@@ -52,28 +49,6 @@ export interface BoundTool {
   /** Rejects only if the signal is aborted, with its reason, or if the program has a defect. */
   readonly call: (input: unknown, options?: CallOptions) => Promise<Output>
 }
-
-/**
- * The surrounding context without its parent span. A tool outlives the span in which it was made.
- */
-const surroundingContext = Effect.map(Effect.context<never>(), Context.omit(Tracer.ParentSpan)) as Effect.Effect<
-  Context.Context<never>
->
-
-/** A function that runs an effect as a promise, in the services that it captured. */
-export type Runner = <A, E>(effect: Effect.Effect<A, E>, signal?: AbortSignal | null) => Promise<A>
-
-/**
- * Captures the surrounding services. An aborted run rejects with the reason of its signal, after the effect has released its
- * resources.
- */
-export const runner: Effect.Effect<Runner> = Effect.map(surroundingContext, (services): Runner => async (effect, signal) => {
-  signal?.throwIfAborted()
-  const exit = await Effect.runPromiseExitWith(services)(effect, signal ? { signal } : undefined)
-  if (Exit.isSuccess(exit)) return exit.value
-  if (signal?.aborted === true && Cause.hasInterruptsOnly(exit.cause)) throw signal.reason
-  throw Cause.squash(exit.cause)
-})
 
 const outputOf = (definition: AnyDefinition<unknown>) => {
   const encode = makeValueEncoder(definition)

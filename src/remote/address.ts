@@ -141,6 +141,12 @@ export const unixProtocol = (path: string): Layer.Layer<RpcServer.Protocol, Unav
     )
   )
 
+/**
+ * Milliseconds of silence after which the system probes a connection. A client whose machine has vanished would otherwise
+ * hold its claims for ever.
+ */
+const keepAliveInitialDelay = 30_000
+
 /** The largest body of an HTTP request, in bytes. */
 const maxBodyBytes = 16 * 1024 * 1024
 
@@ -178,7 +184,11 @@ export const listenTcp = (
     const { make } = yield* platformHttpServer
     const { host, port } = address
     const server = yield* Effect.mapError(
-      make(() => builtin<typeof NodeHttp>("node:http").createServer(), { host, port, gracefulShutdownTimeout: "1 second" }),
+      make(() => builtin<typeof NodeHttp>("node:http").createServer({ keepAlive: true, keepAliveInitialDelay }), {
+        host,
+        port,
+        gracefulShutdownTimeout: "1 second"
+      }),
       (error) => unavailable("Remote.listen", `the server cannot listen on ${host}:${port} (${codeOf(error)})`)
     )
     const routes = Layer.mergeAll(

@@ -6,7 +6,8 @@ import type { FileStat } from "../model/Entry.ts"
 import type { RpcClientError } from "effect/rpc/RpcClientError"
 import { ioError } from "../model/Fault.ts"
 import type { Fault, FsError } from "../model/FsError.ts"
-import { type FsPath, parse } from "../model/FsPath.ts"
+import { type FsPath, parse, segments } from "../model/FsPath.ts"
+import { concatenate } from "../runtime/buffer.ts"
 import { isBytes } from "../model/realms.ts"
 import { makeRelativeTargets } from "../port/absoluteLinks.ts"
 import type { Backend, Child, Rules, Whole } from "../port/Backend.ts"
@@ -59,15 +60,7 @@ const piecesOf = (chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<Uint8Array> 
   return out
 }
 
-const concat = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const out = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    out.set(piece, at)
-    at += piece.length
-  }
-  return out
-}
+const tooManyComponents = ioError("the server described more entries than the path has")
 
 /** Tests whether a path with this segment stays below the path before it. */
 const isSegment = (name: string): boolean => name !== "" && name !== "." && name !== ".." && !name.includes("/")
@@ -122,7 +115,7 @@ export const make = (connection: Connection, info: Info): Backend => {
               pieces.push(bytes)
               if (bytes.length < maxContentBytes) break
             }
-            return concat(pieces)
+            return concatenate(pieces)
           })
         }
       }))
@@ -197,14 +190,17 @@ export const make = (connection: Connection, info: Info): Backend => {
           )
       : undefined,
     Look: ({ path }) =>
-      Effect.map(ask(path, send("port.look", { path })), (seen) => {
+      Effect.flatMap(ask(path, send("port.look", { path })), (seen) => {
         let at = ""
-        const names = path.split("/")
-        return Option.some(
-          seen.map(({ stat, target }, index) => {
-            if (index > 0) at = at === "" ? names[0]! : `${at}/${names[index - 1]!}`
-            return { stat: statOf(stat, (index === 0 ? "." : at) as FsPath), ...(target !== undefined && { target }) }
-          })
+        const names = segments(path)
+        if (seen.length > names.length + 1) return Effect.fail(tooManyComponents)
+        return Effect.succeed(
+          Option.some(
+            seen.map(({ stat, target }, index) => {
+              if (index > 0) at = at === "" ? names[0]! : `${at}/${names[index - 1]!}`
+              return { stat: statOf(stat, (index === 0 ? "." : at) as FsPath), ...(target !== undefined && { target }) }
+            })
+          )
         )
       }),
     Write: ({ bytes, path, plan }) =>

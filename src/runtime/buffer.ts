@@ -166,3 +166,14 @@ export class PortableBuffer extends Uint8Array {
 export type Buffer<T extends ArrayBufferLike = ArrayBufferLike> = globalThis.Buffer<T>
 
 export const Buffer: typeof globalThis.Buffer = globalThis.Buffer ?? (PortableBuffer as unknown as typeof globalThis.Buffer)
+
+/** Returns a copy of the bytes of all chunks. A copy is necessary, because the source of a chunk may reuse its buffer. */
+export const concatenate = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const out = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0))
+  let at = 0
+  for (const chunk of chunks) {
+    out.set(chunk, at)
+    at += chunk.length
+  }
+  return out
+}

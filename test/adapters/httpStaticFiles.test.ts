@@ -88,6 +88,19 @@ describe("HttpStaticFiles", () => {
     )
   }
 
+  it.effect("serves files with the extension constructor or __proto__ as bytes", () =>
+    Effect.gen(function* () {
+      const fs = make(yield* InMemory.make({ tree: { "x.constructor": "x", "x.__proto__": "x" } }))
+      const files = HttpStaticFiles.layer().pipe(Layer.provide(Layer.succeed(Filesystem, fs)))
+      const { dispose, handler } = HttpRouter.toWebHandler(files, { disableLogger: true })
+      for (const name of ["x.constructor", "x.__proto__"]) {
+        const response = yield* Effect.promise(() => handler(new Request(`http://localhost/${name}`)))
+        assert.strictEqual(response.headers.get("content-type"), "application/octet-stream", name)
+      }
+      yield* Effect.promise(() => dispose())
+    })
+  )
+
   for (const [range, status, body, contentRange] of [
     ["bytes=0-3", 206, "0123", "bytes 0-3/10"],
     ["bytes=7-", 206, "789", "bytes 7-9/10"],

@@ -158,6 +158,7 @@ describe("KeyValueStore", () => {
         const fs = yield* Filesystem
         yield* fs.write("values/%zz", "not a key")
         yield* fs.mkdir("values/directory")
+        yield* store.remove("directory")
         yield* store.set("k", "v")
         assert.deepStrictEqual(yield* store.keys, ["k"])
         assert.strictEqual(yield* store.has("directory"), false)

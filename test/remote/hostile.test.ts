@@ -250,6 +250,15 @@ describe("a client of a hostile server", () => {
     })
   )
 
+  it.live("a description of more entries than the path has is refused", () =>
+    Effect.gen(function* () {
+      const stat = { kind: "directory", isFile: false, isDirectory: true, sizeBytes: 0 }
+      const fs = yield* forged({ "port.look": () => Effect.succeed(Array.from({ length: 4 }, () => ({ stat }))) })
+      const error = yield* Effect.flip(fs.lstat("d/e"))
+      assert.strictEqual(error._tag, "IoError")
+    })
+  )
+
   it.live("an event whose path climbs is not reported", () =>
     Effect.gen(function* () {
       const fs = yield* forged({

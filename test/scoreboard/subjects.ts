@@ -25,7 +25,7 @@ export interface Subject {
   /** The name in the head of a table. */
   readonly short: string
   readonly version: string
-  /** How the filesystem is made and connected. */
+  /** Describes the construction of the filesystem and its connection to the kit. */
   readonly how: string
   /** The meaning that the package documents, where it is not that of the laws. */
   readonly documented?: string

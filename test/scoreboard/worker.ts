@@ -46,7 +46,7 @@ process.on("message", ({ law }: Asked) => {
   strayed = undefined
   void outcomeOf(law)
     .catch((error: unknown): Outcome => ({ _tag: "Broken", why: String(error) }))
-    // What the package does after its last answer belongs to this law.
+    // Work that the package does after its last answer counts for this law.
     .then((outcome) => setImmediate(outcome))
     .then((outcome) =>
       process.send!(strayed !== undefined && outcome._tag === "Held" ? { _tag: "Broken", why: strayed } : outcome)

@@ -19,6 +19,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import type { HttpClientError } from "effect/http/HttpClientError"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import { accessDenied, diskFull, ioError, notFound, pathTooLong, unavailable, type Fault } from "../../model/Fault.ts"
+import { concatenate } from "../../runtime/buffer.ts"
 import { sha256 } from "../../runtime/hash.ts"
 
 export interface Credentials {
@@ -269,14 +270,7 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
             () => Effect.void
           )
         )
-        if (parts.length === 1) return parts[0]!
-        const out = new Uint8Array(length)
-        let at = 0
-        for (const part of parts) {
-          out.set(part, at)
-          at += part.length
-        }
-        return out
+        return parts.length === 1 ? parts[0]! : concatenate(parts)
       })
 
     const attempt = (call: Call, isRepeated: boolean): Effect.Effect<Attempt, Fault> =>

@@ -21,6 +21,7 @@ import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/realms.ts"
 import type { Backend, Child, Commit, Handle, Rules } from "../../port/Backend.ts"
 import { isReadOnly } from "../../port/Rules.ts"
+import { concatenate } from "../../runtime/buffer.ts"
 import { hasher, sha256 } from "../../runtime/hash.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
 import { isRoot, rootWriteFault } from "../faults.ts"
@@ -100,16 +101,6 @@ export interface Settings {
   readonly rules: Rules
   readonly sizes: Sizes
   readonly bestEffort: ReadonlyArray<string>
-}
-
-const concat = (parts: ReadonlyArray<Uint8Array>, length: number): Uint8Array => {
-  const out = new Uint8Array(length)
-  let at = 0
-  for (const part of parts) {
-    out.set(part, at)
-    at += part.length
-  }
-  return out
 }
 
 export const makePort = (settings: Settings): Backend => {
@@ -328,7 +319,7 @@ export const makePort = (settings: Settings): Backend => {
         if (found === undefined || found === "changed" || found.bytes.length === 0) return undefined
         parts.push(found.bytes)
       }
-      return yield* putBytes(path, concat([...parts, added], size), condition, key)
+      return yield* putBytes(path, concatenate([...parts, added]), condition, key)
     })
 
   const publishBytes = (path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
@@ -347,7 +338,7 @@ export const makePort = (settings: Settings): Backend => {
         parts.push(part.slice())
         return length > sizes.append ? Effect.fail(tooLargeToAppend) : Effect.void
       })
-      return Effect.map(all, () => concat(parts, length))
+      return Effect.map(all, () => concatenate(parts))
     })
 
   const tooManyParts: Fault = ioError(`an object may have at most ${maxParts} parts of ${sizes.part} bytes`, "EFBIG")

@@ -25,17 +25,6 @@ export const streamOf = (contents: ContentStore, content: Content): Stream.Strea
 export const streamOfParts = (contents: ContentStore, parts: ReadonlyArray<Content>): Stream.Stream<Uint8Array, JournalError> =>
   Stream.flatMap(Stream.fromIterable(parts), (part) => streamOf(contents, part))
 
-/** Returns a copy of the bytes of all chunks. A copy is necessary, because the source of a chunk may reuse its buffer. */
-export const concatenate = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const out = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0))
-  let at = 0
-  for (const chunk of chunks) {
-    out.set(chunk, at)
-    at += chunk.length
-  }
-  return out
-}
-
 export const digestOf = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<ContentRef, E, R> =>
   Effect.suspend(() => {
     const hash = hasher()

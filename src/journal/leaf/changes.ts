@@ -32,7 +32,8 @@ import {
 } from "../FileSystemEntry.ts"
 import type { Entry, Recorded, Scrivener } from "../model.ts"
 import { make } from "../entries/kinds.ts"
-import { concatenate, digestOf, invalidTargetReason, sizeOf, streamOf } from "../entries/values.ts"
+import { digestOf, invalidTargetReason, sizeOf, streamOf } from "../entries/values.ts"
+import { concatenate } from "../../runtime/buffer.ts"
 import type { JournalError } from "../errors.ts"
 import { type AnswerEffect, type IncomingContent, type LeafContext, retryWhileBusy, type Transfer, type Work } from "./model.ts"
 

@@ -5,7 +5,8 @@ import { Buffer } from "../../runtime/buffer.ts"
 import { applyEdits, type Edited } from "../../engine/edit.ts"
 import { decode } from "../../engine/text.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
-import { concatenate, sizeOf } from "../entries/values.ts"
+import { sizeOf } from "../entries/values.ts"
+import { concatenate } from "../../runtime/buffer.ts"
 import type { JournalError } from "../errors.ts"
 import {
   type Content,

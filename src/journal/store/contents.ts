@@ -14,7 +14,7 @@ import { Fs, join, randomBytes, resolve } from "../../runtime/node.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import type { ContentStore } from "../model.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"
-import { concatenate } from "../entries/values.ts"
+import { concatenate } from "../../runtime/buffer.ts"
 import { JournalError } from "../errors.ts"
 import { attempt, ioError, readAt, runAsync, sync, syncDirectory } from "./systemCalls.ts"
 
