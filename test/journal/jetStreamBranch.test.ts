@@ -22,7 +22,7 @@ describeNats("a Branch and a Leaf on a JetStream", () => {
   const layer = Layer.suspend(() => {
     const journal = () => JetStream.layer({ servers: server.url, name: `laws-${names}` })
     names++
-    const leaf = Leaf.layer({ extended: true, limits: Limits.unlimited }).pipe(
+    const leaf = Leaf.layer({ extended: true, preservePermissions: true, limits: Limits.unlimited }).pipe(
       Layer.provide(InMemory.layer()),
       Layer.provide(journal())
     )
