@@ -230,7 +230,7 @@ const scenes: ReadonlyArray<Scene> = [
       Fs.chmodSync(join(root, "d/f"), 0o000)
     },
     possible:
-      /^(exists|stat.*|list|walk|glob.*|grep.*|readLink|create.*|overwrite(,| of a missing file| through).*|replace.*|append to a missing file.*|copy of a link|move.*|delete.*|mkdir.*|symlink|setAttributes)$/
+      /^(exists|stat.*|lstat|realPath|list|walk|glob.*|grep.*|readLink|create.*|overwrite(,| of a missing file| through).*|replace.*|append to a missing file.*|copy of a link|move.*|delete.*|mkdir.*|symlink|setAttributes)$/
   },
   {
     name: "a directory without search permission",
@@ -239,7 +239,7 @@ const scenes: ReadonlyArray<Scene> = [
       Fs.chmodSync(join(root, "d"), 0o000)
     },
     possible:
-      /^(exists|stat through a link|glob|globStream|grep|grepStream|readLink|create with.*|overwrite (of|through).*|append to a missing file.*|copy of a link|move of a link|delete of (a link|an empty directory)|mkdir with.*|symlink)$/
+      /^(exists|stat through a link|lstat|realPath|glob|globStream|grep|grepStream|readLink|create with.*|overwrite (of|through).*|append to a missing file.*|copy of a link|move of a link|delete of (a link|an empty directory)|mkdir with.*|symlink)$/
   }
 ]
 
