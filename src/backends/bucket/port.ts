@@ -20,6 +20,7 @@ import {
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/realms.ts"
 import type { Backend, Child, Commit, Handle, Rules } from "../../port/Backend.ts"
+import { parallelExplore } from "../../port/parallelExplorer.ts"
 import { isReadOnly } from "../../port/Rules.ts"
 import { concatenate } from "../../runtime/buffer.ts"
 import { hasher, sha256 } from "../../runtime/hash.ts"
@@ -54,6 +55,9 @@ const maxParts = 10_000
 
 /** The largest range of one request. */
 const maxRange = 8 * 1024 * 1024
+
+/** The number of directories that a walk lists at the same time. */
+const concurrentLists = 16
 
 const changed: Fault = ioError("the object changed while it was read; read it again", "ESTALE")
 /** A fault of its own, by which `claim` recognises that the object changed between the check and the write. */
@@ -491,16 +495,18 @@ export const makePort = (settings: Settings): Backend => {
     return attempt(maxAttempts)
   }
 
+  const info: Backend["info"] = {
+    name: "Bucket",
+    root: settings.shownRoot,
+    caseSensitive: true,
+    readOnly: isReadOnly(settings.rules),
+    confinement: "virtual",
+    rename: "copy",
+    bestEffort: settings.bestEffort
+  }
+
   return {
-    info: {
-      name: "Bucket",
-      root: settings.shownRoot,
-      caseSensitive: true,
-      readOnly: isReadOnly(settings.rules),
-      confinement: "virtual",
-      rename: "copy",
-      bestEffort: settings.bestEffort
-    },
+    info,
     rules: settings.rules,
     locks: { ...locks, claim },
     stat,
@@ -509,6 +515,7 @@ export const makePort = (settings: Settings): Backend => {
     write,
     makeDirectory,
     remove,
-    rename: () => Effect.fail(crossDevice)
+    rename: () => Effect.fail(crossDevice),
+    explore: parallelExplore({ info, list }, concurrentLists)
   }
 }
