@@ -7,7 +7,7 @@
 /** Files that start an S3 server. They take longer than all other engines together, so `.ci/run` does not run them yet. */
 export const buckets = ["test/backends/bucket/{faults,laws,store}.test.ts"]
 
-/** Files that start podman, Wine, NATS, Chromium or another JavaScript runtime. */
+/** Files that start podman, Wine, NATS, sshd, Chromium or another JavaScript runtime. */
 export const engines = [
   "test/backends/container/{docker,hostile,killed,life,overlay,sandbox}.test.ts",
   "test/cli/container.test.ts",

@@ -71,8 +71,12 @@ export const realPath = (session: Session, path: RemotePath): Effect.Effect<Buff
 export const readLink = (session: Session, path: RemotePath): Effect.Effect<Buffer, Failure> =>
   ask(session, { type: Type.readlink, fields: [path] }, oneName)
 
-const status = (session: Session, type: number, fields: ReadonlyArray<Field>, isChange: boolean): Effect.Effect<void, Failure> =>
-  ask(session, { type, fields, isChange }, (answer) => refusalOf(answer))
+const status = (
+  session: Session,
+  type: number,
+  fields: ReadonlyArray<Field>,
+  isChange: boolean
+): Effect.Effect<void, Failure> => ask(session, { type, fields, isChange }, (answer) => refusalOf(answer))
 
 const extended = (session: Session, name: string, ...fields: ReadonlyArray<Field>): Effect.Effect<void, Failure> =>
   status(session, Type.extended, [name, ...fields], true)
@@ -223,7 +227,12 @@ const split = (offset: number, length: number, part: number): ReadonlyArray<{ re
 const maxRange = 8 * 1024 * 1024
 
 /** Reads a range with pipelined requests. The result is shorter than 8 MiB only if the range or the file ends. */
-export const read = (session: Session, { handle }: Open, offset: number, length: number): Effect.Effect<Uint8Array, Failure> => {
+export const read = (
+  session: Session,
+  { handle }: Open,
+  offset: number,
+  length: number
+): Effect.Effect<Uint8Array, Failure> => {
   const readParts = (offset: number, length: number): Effect.Effect<ReadonlyArray<Uint8Array>, Failure> => {
     const parts = split(offset, length, session.maxRead)
     return Effect.flatMap(

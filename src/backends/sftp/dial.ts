@@ -67,80 +67,79 @@ const failureOf = (error: Error & { readonly level?: string }, { host, port, use
   return passing(unavailable(`the server ${at} cannot be reached (${why}); check the address and the network`))
 }
 
-export const dialWith =
-  (ssh2: typeof Ssh2, server: Server, { connectMillis, keepAliveMillis }: Patience): Dial =>
-    Effect.flatMap(readKnown(server), (known) =>
-      Effect.callback<Transport, DialFailure>((resume) => {
-        const { agent, host, password, port, privateKey, username } = server
-        const client = new ssh2.Client()
-        let refused: DialFailure | undefined
-        let isDone = false
-        const finish = (result: Effect.Effect<Transport, DialFailure>): void => {
-          if (isDone) return
-          isDone = true
-          clearTimeout(timeout)
-          resume(result)
-        }
-        const fail = (failure: DialFailure): void => {
-          finish(Effect.fail(refused ?? failure))
-          client.destroy()
-        }
-        const timeout = setTimeout(
-          () => fail(passing(unavailable(`the server ${host}:${port} did not start SFTP in time; try again later`))),
-          connectMillis
-        )
-        client.on("error", (error) => fail(failureOf(error, server)))
-        client.on("close", () =>
-          fail(passing(unavailable(`the server ${host}:${port} closed the connection before SFTP started`)))
-        )
-        client.on("ready", () => {
-          // Without this, each request waits 40 ms for an acknowledgement of the one before.
-          client.setNoDelay(true)
-          client.subsys("sftp", (error, channel) => {
-            if (error !== undefined) return fail(final(`the server ${host}:${port} does not offer SFTP to "${username}"`))
-            channel.stderr.resume()
-            finish(
-              Effect.succeed({
-                input: channel,
-                output: channel,
-                close: () => {
-                  client.end()
-                  // The peer may not answer any more.
-                  setTimeout(() => client.destroy(), 1000).unref()
-                }
-              })
-            )
-            if (isDone) client.on("close", () => channel.emit("close"))
-          })
-        })
-        try {
-          client.connect({
-            host,
-            port,
-            username,
-            readyTimeout: connectMillis,
-            keepaliveInterval: keepAliveMillis,
-            keepaliveCountMax: 3,
-            ...(privateKey === undefined ? {} : { privateKey: Redacted.value(privateKey) }),
-            ...(password === undefined ? {} : { password: Redacted.value(password) }),
-            ...(agent === undefined ? {} : { agent }),
-            algorithms: {
-              serverHostKey: algorithmsFor("hosts" in known ? known.hosts.keys : []) as Array<Ssh2.ServerHostKeyAlgorithm>
-            },
-            hostVerifier: (key: Buffer) => {
-              const reason = refusal(key, host, port, known)
-              if (reason !== undefined) refused = final(reason)
-              return reason === undefined
-            }
-          })
-        } catch (error) {
-          // The message of ssh2 does not contain the key.
-          fail(final(`the credentials cannot be used: ${(error as Error).message.slice(0, 200)}`))
-        }
-        return Effect.sync(() => {
-          isDone = true
-          clearTimeout(timeout)
-          client.destroy()
+export const dialWith = (ssh2: typeof Ssh2, server: Server, { connectMillis, keepAliveMillis }: Patience): Dial =>
+  Effect.flatMap(readKnown(server), (known) =>
+    Effect.callback<Transport, DialFailure>((resume) => {
+      const { agent, host, password, port, privateKey, username } = server
+      const client = new ssh2.Client()
+      let refused: DialFailure | undefined
+      let isDone = false
+      const finish = (result: Effect.Effect<Transport, DialFailure>): void => {
+        if (isDone) return
+        isDone = true
+        clearTimeout(timeout)
+        resume(result)
+      }
+      const fail = (failure: DialFailure): void => {
+        finish(Effect.fail(refused ?? failure))
+        client.destroy()
+      }
+      const timeout = setTimeout(
+        () => fail(passing(unavailable(`the server ${host}:${port} did not start SFTP in time; try again later`))),
+        connectMillis
+      )
+      client.on("error", (error) => fail(failureOf(error, server)))
+      client.on("close", () =>
+        fail(passing(unavailable(`the server ${host}:${port} closed the connection before SFTP started`)))
+      )
+      client.on("ready", () => {
+        // Without this, each request waits 40 ms for an acknowledgement of the one before.
+        client.setNoDelay(true)
+        client.subsys("sftp", (error, channel) => {
+          if (error !== undefined) return fail(final(`the server ${host}:${port} does not offer SFTP to "${username}"`))
+          channel.stderr.resume()
+          finish(
+            Effect.succeed({
+              input: channel,
+              output: channel,
+              close: () => {
+                client.end()
+                // The peer may not answer any more.
+                setTimeout(() => client.destroy(), 1000).unref()
+              }
+            })
+          )
+          if (isDone) client.on("close", () => channel.emit("close"))
         })
       })
-    )
+      try {
+        client.connect({
+          host,
+          port,
+          username,
+          readyTimeout: connectMillis,
+          keepaliveInterval: keepAliveMillis,
+          keepaliveCountMax: 3,
+          ...(privateKey === undefined ? {} : { privateKey: Redacted.value(privateKey) }),
+          ...(password === undefined ? {} : { password: Redacted.value(password) }),
+          ...(agent === undefined ? {} : { agent }),
+          algorithms: {
+            serverHostKey: algorithmsFor("hosts" in known ? known.hosts.keys : []) as Array<Ssh2.ServerHostKeyAlgorithm>
+          },
+          hostVerifier: (key: Buffer) => {
+            const reason = refusal(key, host, port, known)
+            if (reason !== undefined) refused = final(reason)
+            return reason === undefined
+          }
+        })
+      } catch (error) {
+        // The message of ssh2 does not contain the key.
+        fail(final(`the credentials cannot be used: ${(error as Error).message.slice(0, 200)}`))
+      }
+      return Effect.sync(() => {
+        isDone = true
+        clearTimeout(timeout)
+        client.destroy()
+      })
+    })
+  )

@@ -62,7 +62,7 @@ const includes = (patterns: string, name: string): boolean => {
   return isIncluded
 }
 
-/** The name of a host in a known_hosts file. */
+/** Returns the name of a host in a known_hosts file. */
 export const knownName = (host: string, port: number): string =>
   port === 22 ? host.toLowerCase() : `[${host.toLowerCase()}]:${port}`
 

@@ -7,7 +7,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Random from "effect/Random"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import { unavailable } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { filesystemClosed } from "../faults.ts"
@@ -94,9 +94,7 @@ export const make = (dial: Dial, patience: Patience): Effect.Effect<Link, Fault,
 
     const connectPatiently = (done: number): Effect.Effect<Session, Fault> =>
       Effect.catch(connect, ({ fault, isFinal }) =>
-        isFinal || done >= patience.attempts
-          ? Effect.fail(fault)
-          : Effect.andThen(pause(done), connectPatiently(done + 1))
+        isFinal || done >= patience.attempts ? Effect.fail(fault) : Effect.andThen(pause(done), connectPatiently(done + 1))
       )
 
     const open = Effect.tap(connectPatiently(1), (opened) =>

@@ -92,7 +92,11 @@ const rootFault = (root: string, fault: Fault): Fault =>
   fault._tag === "NotFound" || fault._tag === "NotADirectory" || fault._tag === "AccessDenied"
     ? unavailable(
         `the directory ${JSON.stringify(root)} ${
-          fault._tag === "NotFound" ? "does not exist" : fault._tag === "NotADirectory" ? "is not a directory" : "cannot be read"
+          fault._tag === "NotFound"
+            ? "does not exist"
+            : fault._tag === "NotADirectory"
+              ? "is not a directory"
+              : "cannot be read"
         } on the server; create it, or correct root`
       )
     : fault
@@ -177,7 +181,8 @@ export const openOver = (
 
 const toError = (fault: Fault): BackendError | InvalidArgument => {
   const isBackendError = fault._tag === "IoError" || fault._tag === "Timeout" || fault._tag === "Unavailable"
-  const detail = fault._tag === "Unsupported" ? `it is ${String(fault["feature"])}, which is not supported` : "the root cannot be opened"
+  const detail =
+    fault._tag === "Unsupported" ? `it is ${String(fault["feature"])}, which is not supported` : "the root cannot be opened"
   return promote(isBackendError ? fault : unavailable(detail), operation, "") as BackendError
 }
 

@@ -95,7 +95,10 @@ export const placeOf = (session: Session, site: Site, path: FsPath): Effect.Effe
 
 /** Makes the server's own words safe to show. */
 const said = ({ code, message }: Refused): string => {
-  const words = message.replace(/[^\x20-\x7e]+/g, " ").slice(0, 120).trim()
+  const words = message
+    .replace(/[^\x20-\x7e]+/g, " ")
+    .slice(0, 120)
+    .trim()
   return words === "" ? `status ${code}` : `"${words}"`
 }
 

@@ -85,9 +85,7 @@ export const makePort = (settings: PortSettings): Backend => {
 
   const stat: Backend["stat"] = (path) =>
     Effect.catch(
-      reading((session) =>
-        Effect.map(placeOf(session, site, path), ({ found }) => found && toStat(path, found))
-      ),
+      reading((session) => Effect.map(placeOf(session, site, path), ({ found }) => found && toStat(path, found))),
       (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault))
     )
 
@@ -131,7 +129,11 @@ export const makePort = (settings: PortSettings): Backend => {
 
   const fileAt = (session: Session, path: FsPath): Effect.Effect<Place & { readonly found: Attributes }, Calls.Failure> =>
     Effect.flatMap(placeOf(session, site, path), ({ at, found }) =>
-      found === undefined ? Effect.fail(notFound) : kindOf(found) === "file" ? Effect.succeed({ at, found }) : Effect.fail(notAFile)
+      found === undefined
+        ? Effect.fail(notFound)
+        : kindOf(found) === "file"
+          ? Effect.succeed({ at, found })
+          : Effect.fail(notAFile)
     )
 
   const handleOf = (session: Session, open: Calls.Open, stat: Handle["stat"]): Handle => ({
@@ -197,9 +199,7 @@ export const makePort = (settings: PortSettings): Backend => {
   const write: Backend["write"] = (path, bytes, mode, how) =>
     path === root
       ? Effect.fail(rootWriteFault(mode))
-      : toFaults(
-          mode === "append" ? append(site, path, bytes, how?.commit) : replaceFile(site, path, bytes, mode, how?.commit)
-        )
+      : toFaults(mode === "append" ? append(site, path, bytes, how?.commit) : replaceFile(site, path, bytes, mode, how?.commit))
 
   const makeDirectory: Backend["makeDirectory"] = (path) =>
     path === root
@@ -296,7 +296,7 @@ export const makePort = (settings: PortSettings): Backend => {
           })
         )
 
-  /** A system rename between two hard links of one file does nothing and reports success. */
+  /** Tests whether a rename did nothing, as between two hard links of one file, for which the system reports success. */
   const isUnmoved = (session: Session, { at, found }: Place): Effect.Effect<boolean, Calls.Failure> =>
     Effect.map(
       Calls.look(session, at),

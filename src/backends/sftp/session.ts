@@ -81,10 +81,14 @@ const largestBytes = 255 * 1024
 /** A slow network needs a second for this many bytes. */
 const bytesPerSecond = 64 * 1024
 
+/** The precision with which the time of an answer is measured. */
+const ticksPerAnswer = 16
+
 interface Waiting {
   readonly request: Request
   readonly settle: (answer: Answer | Lost) => void
   bytes: number
+  /** The tick after which the answer is late. */
   deadline: number
 }
 
@@ -101,7 +105,9 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
     let received: Array<Buffer> = []
     let receivedBytes = 0
     let onVersion: ((version: Fault | Reader) => void) | undefined
-    let timer: NodeJS.Timeout | undefined
+    // The time is counted in ticks, so that a machine that slept gives the server time to answer.
+    const tickMillis = Math.max(5, answerMillis / ticksPerAnswer)
+    let tick = 0
 
     const end = (fault: Fault): void => {
       if (ended !== undefined) return
@@ -123,13 +129,14 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       const packet = makePacket(waiting.request.type, id, waiting.request.fields)
       waiting.bytes = packet.length
       bytesInFlight += packet.length
-      waiting.deadline = Date.now() + answerMillis + (bytesInFlight / bytesPerSecond) * 1000
+      const slowMillis = (bytesInFlight / bytesPerSecond) * 1000
+      waiting.deadline = tick + ticksPerAnswer + Math.ceil(slowMillis / tickMillis)
       inFlight.set(id, waiting)
       output.write(packet)
     }
 
     const pump = (): void => {
-      while (queue.length > 0 && ended === undefined && inFlight.size < maxInFlight) {
+      while (queue.length > 0 && inFlight.size < maxInFlight) {
         if (inFlight.size > 0 && bytesInFlight >= maxBytesInFlight) return
         send(queue.shift()!)
       }
@@ -175,17 +182,17 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       }
     }
 
+    const timer = setInterval(() => {
+      tick++
+      const [oldest] = inFlight.values()
+      if (oldest !== undefined && oldest.deadline < tick) end(silent(answerMillis))
+    }, tickMillis)
+    // The program may end while the connection is idle.
+    timer.unref()
+
     const lost = (): void => end(unavailable("the connection to the server was lost"))
     input.on("data", onData).on("end", lost).on("close", lost).on("error", lost)
     output.on("error", lost).on("close", lost)
-    // Nobody waits for this timer, and the program may end.
-    timer = setInterval(
-      () => {
-        const [oldest] = inFlight.values()
-        if (oldest !== undefined && oldest.deadline < Date.now()) end(silent(answerMillis))
-      },
-      Math.max(10, answerMillis / 8)
-    ).unref()
 
     const askAll: Session["askAll"] = (requests) =>
       requests.length === 0
@@ -196,25 +203,23 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
             let left = requests.length
             let isUnsure = false
             let failure: Lost | undefined
-            const own = requests.map(
-              (request, index): Waiting => ({
-                request,
-                bytes: 0,
-                deadline: 0,
-                settle: (answer) => {
-                  if (answer instanceof Lost) {
-                    failure = answer
-                    isUnsure ||= answer.isUnsure
-                  } else {
-                    request.onAnswer?.(answer)
-                    isUnsure ||= request.isChange === true
-                    answers[index] = answer
-                  }
-                  if (--left > 0) return
-                  resume(failure === undefined ? Effect.succeed(answers) : Effect.fail(new Lost(failure.fault, isUnsure)))
+            const own = requests.map((request, index): Waiting => ({
+              request,
+              bytes: 0,
+              deadline: 0,
+              settle: (answer) => {
+                if (answer instanceof Lost) {
+                  failure = answer
+                  isUnsure ||= answer.isUnsure
+                } else {
+                  request.onAnswer?.(answer)
+                  isUnsure ||= request.isChange === true
+                  answers[index] = answer
                 }
-              })
-            )
+                if (--left > 0) return
+                resume(failure === undefined ? Effect.succeed(answers) : Effect.fail(new Lost(failure.fault, isUnsure)))
+              }
+            }))
             queue.push(...own)
             pump()
             return Effect.sync(() => {

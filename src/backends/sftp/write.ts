@@ -19,7 +19,18 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { below } from "../posix/place.ts"
 import * as Calls from "./calls.ts"
 import { unsure } from "./link.ts"
-import { faultOf, kindOf, onRefused, pathsAlong, permissionsOf, type Place, placeOf, refuse, type Site, toStat } from "./place.ts"
+import {
+  faultOf,
+  kindOf,
+  onRefused,
+  pathsAlong,
+  permissionsOf,
+  type Place,
+  placeOf,
+  refuse,
+  type Site,
+  toStat
+} from "./place.ts"
 import { Lost, Refused, type Session } from "./session.ts"
 import { type Attributes, OpenFlag, StatusCode } from "./wire.ts"
 
@@ -155,9 +166,7 @@ const finish = (session: Session, staged: Staged, old: Attributes | undefined): 
   Effect.gen(function* () {
     const isSameSession = session === staged.session && !staged.open.isClosed
     const set = (values: Attributes) =>
-      isSameSession
-        ? Calls.setFileAttributes(session, staged.open, values)
-        : Calls.setAttributes(session, staged.at, values)
+      isSameSession ? Calls.setFileAttributes(session, staged.open, values) : Calls.setAttributes(session, staged.at, values)
     const { attributes } = staged
     if (old !== undefined) {
       const { gid, uid } = old
@@ -269,11 +278,7 @@ const publish = (
       )
       return yield* done
     })
-  const attempt = (
-    session: Session,
-    isRepeated: boolean,
-    left: number
-  ): Effect.Effect<FileStat | undefined, Fault | Refused> =>
+  const attempt = (session: Session, isRepeated: boolean, left: number): Effect.Effect<FileStat | undefined, Fault | Refused> =>
     Effect.catch(once(session, isRepeated), (failure): Effect.Effect<FileStat | undefined, Fault | Refused> => {
       if (!(failure instanceof Lost)) return Effect.fail(failure)
       const isUnsure = isRepeated || failure.isUnsure
@@ -288,13 +293,12 @@ const publish = (
 
 const commitAtOnce: Commit = (step) => step
 
-/** The failures of a stream's own effects pass through; a lost connection cannot be repeated, because the stream cannot. */
+/** Makes a lost connection final, because a stream cannot be read again. */
 const onceOnly = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, Lost> | Fault, R> =>
   Effect.mapError(effect, (failure) => (failure instanceof Lost ? streamLost : failure) as Exclude<E, Lost> | Fault)
 
-const published = (
-  stat: FileStat | undefined
-): Effect.Effect<FileStat, Fault> => (stat === undefined ? Effect.fail(keepsChanging) : Effect.succeed(stat))
+const published = (stat: FileStat | undefined): Effect.Effect<FileStat, Fault> =>
+  stat === undefined ? Effect.fail(keepsChanging) : Effect.succeed(stat)
 
 export const replaceFile = <E, R>(
   site: Site,
@@ -320,12 +324,7 @@ export const replaceFile = <E, R>(
   })
 
 /** Removes what a failed append has written, unless other bytes follow. */
-const undoAppend = (
-  session: Session,
-  open: Calls.Open,
-  size: number,
-  bytes: Uint8Array
-): Effect.Effect<void, Calls.Failure> =>
+const undoAppend = (session: Session, open: Calls.Open, size: number, bytes: Uint8Array): Effect.Effect<void, Calls.Failure> =>
   Effect.gen(function* () {
     const { size: now = size } = yield* Calls.fileAttributes(session, open)
     const added = now - size

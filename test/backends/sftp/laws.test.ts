@@ -28,8 +28,12 @@ describeSftp("over a pipe", () => {
 
 // The server's code is the same as over the pipe, so that one law in ten shows that encryption and windows change nothing.
 describeSftp("through sshd", () => {
-  suite("Sftp", freshOn((root) => openPiped(root, {}, {}, channel)), {
-    laws: laws.filter((_, index) => isSoak || index % 10 === 0),
-    programs: runs(40)
-  })
+  suite(
+    "Sftp",
+    freshOn((root) => openPiped(root, {}, {}, channel)),
+    {
+      laws: laws.filter((_, index) => isSoak || index % 10 === 0),
+      programs: runs(40)
+    }
+  )
 })
