@@ -4,7 +4,7 @@
  * `unit` has every file that no other project lists. Its files share a module cache, start no program and wait for no time.
  */
 
-/** Files that start an S3 server. They take longer than all other engines together, so `.ci/run` does not run them yet. */
+/** Files that start an S3 server. */
 export const buckets = ["test/backends/bucket/{faults,laws,store}.test.ts"]
 
 /** Files that start podman, Wine, NATS, Chromium or another JavaScript runtime. */
