@@ -34,7 +34,7 @@ export const adversarial = [
   "test/workspace/{checkpoint.faults,hostMount.bad,hostMount.faults,session.crash}.test.ts"
 ]
 
-/** Files that need a disk, a child process, git or the command line. */
+/** Files that need a disk, a child process, git or the command line, and the longest files of the laws. */
 export const host = [
   "test/{cli,differential,history,packaging,remote,scoreboard}/**/*.test.ts",
   "test/adapters/AnthropicTools.sdk.test.ts",
@@ -44,7 +44,11 @@ export const host = [
   "test/adapters/McpFilesystem{,.laws}.test.ts",
   "test/agent/{everywhere,everywhere.sessions,mcp.processes,patchOracle,section.awkward,snapshotTools}.test.ts",
   "test/backends/PosixHost*.test.ts",
-  "test/conformance/{branch,posixHostRoots,variants}.test.ts",
+  "test/conformance/{branch,posixHostRoots,variants,vfsState,wholeChanges}.test.ts",
+  "test/backends/windows/{WindowsHost,behaviour}.test.ts",
+  "test/backends/internal/memoryExplorer.test.ts",
+  "test/debug/dump.test.ts",
+  "test/journal/branch.test.ts",
   "test/backends/shell/**/*.test.ts",
   "test/debug/{live,server}.test.ts",
   "test/engine/{braces,edit,grep,ignore}.test.ts",
