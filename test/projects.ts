@@ -7,7 +7,7 @@
 /** Files that start an S3 server. */
 export const buckets = ["test/backends/bucket/{faults,laws,store}.test.ts"]
 
-/** Files that start podman, Wine, NATS, Chromium or another JavaScript runtime. */
+/** Files that start podman, Wine, NATS, sshd, Chromium or another JavaScript runtime. */
 export const engines = [
   "test/backends/container/{docker,hostile,killed,life,overlay,sandbox}.test.ts",
   "test/cli/container.test.ts",
@@ -15,6 +15,7 @@ export const engines = [
   "test/adapters/httpStaticFiles.browser.test.ts",
   "test/debug/browser/{accessible,files,large,live,panels,shell,unusual}.test.ts",
   "test/agent/section.podman.test.ts",
+  "test/backends/sftp/{faults,laws}.test.ts",
   "test/history/containers.test.ts",
   "test/integration/endToEnd.test.ts",
   "test/journal/jetStream{,Branch,Processes}.test.ts",
