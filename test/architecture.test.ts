@@ -94,7 +94,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     packages: () => true
   },
   testing: {
-    folders: ["model", "port", "filesystem", "backends/InMemory.ts"],
+    folders: ["model", "port", "runtime", "filesystem", "backends/InMemory.ts", "repository"],
     packages: is("@effect/vitest")
   },
   cli: {

@@ -42,6 +42,17 @@ export interface Operations {
 /**
  * The service that stores blobs.
  *
+ * @example
+ * ```ts
+ * const program = Effect.gen(function* () {
+ *   const blobs = yield* BlobStore.BlobStore
+ *   const hash = yield* blobs.put(new TextEncoder().encode("abc"))
+ *   yield* blobs.delete([hash])
+ *   return yield* Effect.flip(blobs.get(hash))
+ * })
+ * const error = yield* Effect.provide(program, Stores.layerMemory)
+ * error.reason // => "missing"
+ * ```
  * @category services
  * @since 0.1.0
  */

@@ -56,6 +56,18 @@ export interface Operations {
 /**
  * The service that stores heads.
  *
+ * @example
+ * ```ts
+ * const program = Effect.gen(function* () {
+ *   const heads = yield* HeadStore.HeadStore
+ *   const committedAt = yield* DateTime.now
+ *   const first = { root: "0".repeat(64), sequence: 1, author: "ada", message: "start", committedAt }
+ *   const isFirst = yield* heads.compareAndSet("notes", undefined, first)
+ *   const isSecond = yield* heads.compareAndSet("notes", undefined, first)
+ *   return [isFirst, isSecond]
+ * })
+ * yield* Effect.provide(program, Stores.layerMemory) // => [true, false]
+ * ```
  * @category services
  * @since 0.1.0
  */

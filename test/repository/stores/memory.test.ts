@@ -5,6 +5,9 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { TestClock } from "effect/testing"
 import { BlobStore, type HeadStore, Stores } from "../../../src/index.ts"
+import { storeSuite } from "../../../src/testing/index.ts"
+
+storeSuite("the stores in memory", Effect.succeed(Stores.layerMemory), { isShared: false })
 
 const bytes = Uint8Array.of(1, 2, 3)
 
