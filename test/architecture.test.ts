@@ -56,6 +56,10 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends/InMemory.ts"],
     packages: (specifier) => node(specifier) || is("effect/process", "effect/encoding")(specifier)
   },
+  repository: {
+    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],
+    packages: (specifier) => node(specifier) || is("cborg", "effect/sql", "effect/encoding", "@nats-io")(specifier)
+  },
   workspace: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],
     packages: node
@@ -90,7 +94,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     packages: () => true
   },
   testing: {
-    folders: ["model", "port", "filesystem", "backends/InMemory.ts"],
+    folders: ["model", "port", "runtime", "filesystem", "backends/InMemory.ts", "repository"],
     packages: is("@effect/vitest")
   },
   cli: {

@@ -31,6 +31,7 @@ export const adversarial = [
   "test/conformance/{adversarial,mutants}.test.ts",
   "test/history/{badInput.*,concurrent,concurrentProcesses,transaction.faults,transaction.recover,planted,restoreKilled}.test.ts",
   "test/history/git/{collect,hostile}.test.ts",
+  "test/repository/{commits,linearizable}.test.ts",
   "test/journal/{fileJournalFaults,fileJournalProcesses,forged,leafCrash,leafHostile,leafKill}.test.ts",
   "test/workspace/{checkpoint.faults,hostMount.bad,hostMount.faults,session.crash}.test.ts"
 ]
@@ -53,6 +54,7 @@ export const host = [
   "test/backends/shell/**/*.test.ts",
   "test/debug/{live,server}.test.ts",
   "test/engine/{braces,edit,grep,ignore}.test.ts",
+  "test/repository/stores/{directory,faults,laws,memory,sqlite}.test.ts",
   "test/examples/vfs_tools_example.test.ts",
   "test/journal/{branchSnapshots,contentStore,fileJournal}.test.ts",
   "test/filesystem/absoluteLinks.test.ts",

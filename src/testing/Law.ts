@@ -196,7 +196,12 @@ export const verdict = (law: Law): Effect.Effect<Verdict, never, Filesystem> =>
 const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
 
-const recordCalls = <Self extends object>(self: Self, calls: Array<string>, prefix = ""): Self => {
+/**
+ * Returns the record with functions that add their calls to `calls` as source text.
+ *
+ * @internal
+ */
+export const recordCalls = <Self extends object>(self: Self, calls: Array<string>, prefix = ""): Self => {
   const out: Record<string, unknown> = { ...(self as object) }
   for (const [name, value] of Object.entries(self)) {
     if (typeof value === "function") {

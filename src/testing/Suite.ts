@@ -1,7 +1,7 @@
 /**
  * Conformance tests for vitest: one call turns all laws into tests.
  *
- * Only this module needs `@effect/vitest`. The package is loaded when `suite` or `policySuite` is called. So the other modules
+ * Only this module needs `@effect/vitest`. The package is loaded when one of the functions is called. So the other modules
  * of the kit work with any test runner.
  *
  * @since 0.1.0
@@ -9,12 +9,14 @@
 import type * as Vitest from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import type { Filesystem } from "../filesystem/Filesystem.ts"
 import { agreement } from "./Agreement.ts"
 import type { Files } from "./Files.ts"
-import { type Law, verdict } from "./Law.ts"
+import { type Law, Patience, verdict } from "./Law.ts"
 import { laws } from "./Laws.ts"
 import { policyLaws, type PolicyOptions } from "./Policies.ts"
+import { storeLaws, type StoreLaw, type StoreServices, type StoreSizes } from "./StoreLaws.ts"
 
 /**
  * The laws and the number of random programs of a suite.
@@ -104,6 +106,44 @@ export const policySuite = <E>(
       const layer = make(options, files)
       if (layer === undefined) loadVitest().it.skip(`${law.name} (not applicable: ${JSON.stringify(options)})`)
       else lawTest(law, layer)
+    }
+  })
+}
+
+/**
+ * The sizes and the laws of a suite of stores.
+ *
+ * @since 0.1.0
+ */
+export interface StoreSuiteOptions extends StoreSizes {
+  /** @default all */
+  readonly laws?: ReadonlyArray<StoreLaw> | undefined
+}
+
+/**
+ * Declares tests that check every law of stores. `makePlace` makes a new, empty place, and returns the layer of its stores. Each
+ * build of the layer opens the same place. The scope of `makePlace` closes at the end of the law.
+ *
+ * @example
+ * ```ts
+ * storeSuite("my stores", Effect.succeed(Stores.layerMemory), { isShared: false })
+ * ```
+ * @category testing
+ * @since 0.1.0
+ */
+export const storeSuite = <E, E2>(
+  name: string,
+  makePlace: Effect.Effect<Layer.Layer<StoreServices, E>, E2, Scope.Scope>,
+  { laws: chosen = storeLaws, ...sizes }: StoreSuiteOptions = {}
+): void => {
+  const { describe, it } = loadVitest()
+  describe(name, () => {
+    for (const law of chosen) {
+      it(law.name, { timeout: lawTimeoutMillis }, async (context) => {
+        if (law.needsSharing && sizes.isShared === false) return context.skip("each build of the layer makes new stores")
+        const check = Effect.flatMap(makePlace, (layer) => law.check(layer, sizes))
+        await Effect.runPromise(Effect.scoped(Effect.provideService(check, Patience, lawTimeoutMillis - 10_000)))
+      })
     }
   })
 }

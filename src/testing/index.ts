@@ -1,5 +1,5 @@
 /**
- * The conformance kit, published as `fs-algebra/testing`. Only `suite` and `policySuite` need `@effect/vitest`. Laws are values, and
+ * The conformance kit, published as `fs-algebra/testing`. Only the functions of `Suite` need `@effect/vitest`. Laws are values, and
  * `Law.verdict` runs them anywhere.
  *
  * @since 0.1.0
@@ -24,6 +24,10 @@ export * as Model from "./Model.ts"
 /** @since 0.1.0 */
 export * as Policies from "./Policies.ts"
 /** @since 0.1.0 */
+export * as StoreFaults from "./StoreFaults.ts"
+/** @since 0.1.0 */
+export * as StoreLaws from "./StoreLaws.ts"
+/** @since 0.1.0 */
 export * as Suite from "./Suite.ts"
 
 export {
@@ -46,7 +50,17 @@ export {
 } from "./Laws.ts"
 export {
   /** @since 0.1.0 */
+  faultyStores
+} from "./StoreFaults.ts"
+export {
+  /** @since 0.1.0 */
+  storeLaws
+} from "./StoreLaws.ts"
+export {
+  /** @since 0.1.0 */
   policySuite,
+  /** @since 0.1.0 */
+  storeSuite,
   /** @since 0.1.0 */
   suite
 } from "./Suite.ts"

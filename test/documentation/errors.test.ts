@@ -7,6 +7,7 @@ import { exitCodes } from "../../src/cli/exit.ts"
 import * as Errors from "../../src/model/FsError.ts"
 import {
   Archive,
+  BlobStore,
   Covenant,
   Daemon,
   Decorator,
@@ -22,7 +23,8 @@ import {
   Session,
   Checkpoint,
   Snapshots,
-  SnapshotStore
+  SnapshotStore,
+  Stores
 } from "../../src/index.ts"
 import { Faults } from "../../src/testing/index.ts"
 import { inMemory } from "../scratch.ts"
@@ -187,6 +189,11 @@ const failing: Readonly<
         yield* Journal.makeFile(Journal.Entry, { path })
         return yield* Journal.makeFile(Journal.Entry, { path })
       })
+    ),
+  StoreError: () =>
+    Effect.provide(
+      BlobStore.BlobStore.use((blobs) => blobs.get("0".repeat(64))),
+      Stores.layerMemory
     ),
   NotRecorded: (fs) =>
     Effect.gen(function* () {

@@ -275,7 +275,7 @@ interface StrategyRestoreOptions {
 export const rootOf = ({ history, info }: Backend): string => (history?._tag === "Directory" ? history.root : info.root)
 
 export interface Strategy {
-  readonly name: "memory" | "git" | "archive"
+  readonly name: "memory" | "git" | "archive" | "repository"
   readonly commitRef: RegExp
   readonly rootPath: string
   readonly gitDir?: string | undefined

@@ -10,7 +10,10 @@ export class FilesystemSnapshot extends Schema.Class<FilesystemSnapshot>("fs-alg
   /** The id of the snapshot, a UUID. */
   snapshotId: Schema.String,
   createdAt: Schema.DateTimeUtc,
-  /** The reference to the stored tree: 40 hexadecimal digits for git, `mem-<n>` for memory, `zip:<sha256>` for archives. */
+  /**
+   * The reference to the stored tree: 40 hexadecimal digits for git, `mem-<n>` for memory, `zip:<sha256>` for archives,
+   * `sha256:<hash>` for repositories.
+   */
   commitRef: Schema.String,
   /** The `info.root` of the filesystem. */
   rootPath: Schema.String,

@@ -1,0 +1,148 @@
+/**
+ * A workspace that lives in a store instead of on a disk.
+ *
+ * The files are an immutable tree of small nodes, each stored under its SHA-256. The head of the workspace refers to the
+ * root of the newest tree. A commit stores its new nodes, and then replaces the head by compare-and-set. So readers and
+ * other writers, on any machine, see the old tree or the new one.
+ *
+ * Changes are answered after their commit. If another writer was faster, the changes are made again on its tree. A change
+ * of a file that the other writer changed too fails with Conflict.
+ *
+ * Snapshots are part of the commits and share all unchanged nodes, so taking, comparing and restoring them costs only what
+ * differs.
+ *
+ * Limits:
+ *
+ * - Reads see the newest commit that this layer knows. Commits of other layers are seen when the store reports them, and
+ *   before each change.
+ * - There is no watching.
+ * - An append collects its bytes in memory, up to 256 MiB. The first append to a large file reads the file for its hash.
+ * - A transaction keeps its changes in memory, except the chunks of files over 2 KiB.
+ * - A collection may delete an old blob at the moment when a writer stores the same content again. The file is then
+ *   damaged, which `verify` reports.
+ *
+ * Requires the package `cborg`.
+ *
+ * @since 0.1.0
+ */
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { Filesystem } from "../filesystem/Filesystem.ts"
+import type { Snapshots } from "../history/snapshots/tag.ts"
+import { type AlreadyExists, type BackendError, type Conflict, IoError, type NotFound, promote } from "../model/FsError.ts"
+import type { Fault } from "../model/FsError.ts"
+import type { BlobStore } from "./BlobStore.ts"
+import type { StoreError } from "./errors.ts"
+import type { Head, HeadStore } from "./HeadStore.ts"
+import type { RepositoryOptions } from "./open.ts"
+
+export {
+  /** @since 0.1.0 */
+  StoreError
+} from "./errors.ts"
+export type {
+  /** @since 0.1.0 */
+  RepositoryOptions
+} from "./open.ts"
+
+// Programs that use no repository load no encoder.
+const loadModules = Effect.promise(() =>
+  Promise.all([import("./open.ts"), import("./workspace.ts"), import("./maintenance.ts"), import("./port.ts")])
+)
+
+const backendTags: ReadonlySet<string> = new Set(["IoError", "Timeout", "Unavailable"])
+const transactionTags: ReadonlySet<string> = new Set([...backendTags, "Conflict"])
+
+/**
+ * Opens a workspace, and creates it if it does not exist.
+ *
+ * Fails with Unavailable if a store does not answer, and with IoError if the head or the root of the workspace is missing or
+ * damaged.
+ *
+ * @example
+ * ```ts
+ * const program = Effect.gen(function* () {
+ *   const fs = yield* Filesystem.Filesystem
+ *   yield* fs.write("notes.md", "Remember.")
+ *   return yield* fs.readString("notes.md")
+ * })
+ * const layer = Layer.provide(Repository.layer({ workspace: "team" }), Stores.layerMemory)
+ * yield* Effect.provide(program, layer) // => "Remember."
+ * ```
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (options: RepositoryOptions): Layer.Layer<Filesystem | Snapshots, BackendError, BlobStore | HeadStore> =>
+  Layer.effectContext(
+    Effect.flatMap(loadModules, ([{ open }, { toFault }]) =>
+      Effect.mapError(
+        open(options),
+        (error) => promote(toFault(error), "Repository.layer", options.workspace, backendTags) as BackendError
+      )
+    )
+  )
+
+/**
+ * Runs an effect whose changes become one commit, when the effect succeeds. Reads in the effect see its own changes. If the
+ * effect fails or is interrupted, nothing is changed.
+ *
+ * Fails with Conflict if another writer has changed anything that the effect has read or changed. Nothing is changed then,
+ * and the whole transaction can be run again. Fails with IoError if the filesystem is not a repository.
+ *
+ * @category transactions
+ * @since 0.1.0
+ */
+export const transaction = <A, E, R>(
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Conflict | BackendError, R | Filesystem> =>
+  Effect.flatMap(Filesystem, ({ port }) =>
+    Effect.flatMap(loadModules, ([, { transaction }, , { backendName }]): Effect.Effect<A, E | Conflict | BackendError, R> => {
+      const operation = "Repository.transaction"
+      if (port.info.name !== backendName) {
+        return Effect.fail(new IoError({ operation, path: "", detail: "the filesystem is not a workspace of a repository" }))
+      }
+      return transaction(effect, (fault: Fault) => promote(fault, operation, "", transactionTags) as Conflict | BackendError)
+    })
+  )
+
+/**
+ * Creates the workspace `to` with the files and snapshots of `from`. The cost is one head, whatever the size of the
+ * workspace. Later changes of one workspace do not change the other.
+ *
+ * @category forks
+ * @since 0.1.0
+ */
+export const fork = (from: string, to: string): Effect.Effect<Head, StoreError | NotFound | AlreadyExists, HeadStore> =>
+  Effect.flatMap(loadModules, ([, , { fork }]) => fork(from, to))
+
+/**
+ * Reads everything that a workspace refers to, and checks hashes, encoding, order and sizes. Returns the number of blobs,
+ * and their total size in bytes.
+ *
+ * Fails with StoreError `missing` or `corrupt`. The message names the node.
+ *
+ * @category maintenance
+ * @since 0.1.0
+ */
+export const verify = (
+  workspace: string
+): Effect.Effect<{ readonly nodes: number; readonly bytes: number }, StoreError, BlobStore | HeadStore> =>
+  Effect.flatMap(loadModules, ([, , { verify }]) => verify(workspace))
+
+/**
+ * Deletes the blobs to which no workspace refers and that were stored more than `grace` ago. Workspaces can be changed
+ * meanwhile.
+ *
+ * The grace period must be longer than two hours if there are writers: a write may stage content for an hour before it
+ * refers to the content. The clocks of all machines must agree to a small part of the grace period. Keeps the hashes of all
+ * reachable blobs in memory.
+ *
+ * @default grace: 1 day
+ * @category maintenance
+ * @since 0.1.0
+ */
+export const collect = (options?: {
+  readonly grace?: Duration.Input | undefined
+}): Effect.Effect<{ readonly deleted: number }, StoreError, BlobStore | HeadStore> =>
+  Effect.flatMap(loadModules, ([, , { collect }]) => collect(options))

@@ -1,0 +1,383 @@
+/**
+ * The nodes of a repository and their encoding. The guide `repository-format.md` specifies the bytes.
+ *
+ * The decoder accepts exactly the bytes that the encoder writes. It trusts nothing: a blob may be forged.
+ */
+import { decode as decodeCbor, encode as encodeCbor } from "cborg"
+import { compare, parse as parsePath } from "../../model/FsPath.ts"
+import { Buffer } from "../../runtime/buffer.ts"
+import { sha256 } from "../../runtime/hash.ts"
+import { StoreError } from "../errors.ts"
+
+export const formatVersion = 1
+
+/** The largest file that is stored in the leaf of its directory. */
+export const maxInlineBytes = 2048
+/** The largest weight of a leaf. A heavier tree is a branch. */
+export const maxLeafWeight = 32_768
+/** The largest encoded node. */
+const maxNodeBytes = 65_536
+const entryWeight = 96
+/** The number of hexadecimal digits of a hash, and so the largest depth of a tree. */
+export const maxDepth = 64
+/** The most references in an index of chunks. */
+export const maxIndexSize = 1024
+const maxIndexLevel = 5
+export const maxChunkBytes = 1024 * 1024
+export const maxNameBytes = 4096
+export const maxTargetBytes = 16_384
+/** The number of recent commit ids that a root node keeps. */
+export const maxRecent = 32
+
+/** Content in an index of chunks (`level` 1 and more), or one chunk (`level` 0). */
+export interface ChunkRef {
+  readonly hash: string
+  readonly size: number
+}
+
+export type Content =
+  | { readonly _tag: "Inline"; readonly bytes: Uint8Array }
+  | { readonly _tag: "Chunks"; readonly size: number; readonly sha256: string; readonly level: number; readonly hash: string }
+
+interface EntryFields {
+  readonly name: string
+  readonly mode: number
+  /** In milliseconds since 1970. */
+  readonly createdAt: number
+  readonly modifiedAt: number
+}
+
+/** A tree of entries: the hash of a stored node, a node that is not stored yet, or `undefined` for an empty directory. */
+export type Tree = string | TreeNode | undefined
+
+export interface DirectoryEntry extends EntryFields {
+  readonly kind: "directory"
+  readonly tree: Tree
+}
+
+export interface FileEntry extends EntryFields {
+  readonly kind: "file"
+  readonly content: Content
+}
+
+export interface LinkEntry extends EntryFields {
+  readonly kind: "symlink"
+  readonly target: string
+}
+
+export type Entry = DirectoryEntry | FileEntry | LinkEntry
+
+export interface Leaf {
+  readonly kind: "leaf"
+  /** The first hexadecimal digits of the hash of each name in the node, one digit for each branch above. */
+  readonly prefix: string
+  /** Sorted by the bytes of the name. */
+  readonly entries: ReadonlyArray<Entry>
+  readonly weight: number
+}
+
+export interface Child {
+  readonly tree: string | TreeNode
+  readonly weight: number
+}
+
+export interface Branch {
+  readonly kind: "branch"
+  readonly prefix: string
+  /** One child for each of the 16 next digits. */
+  readonly children: ReadonlyArray<Child | undefined>
+  readonly weight: number
+}
+
+export type TreeNode = Leaf | Branch
+
+export interface Index {
+  readonly kind: "index"
+  readonly level: number
+  readonly children: ReadonlyArray<ChunkRef>
+}
+
+export interface Root {
+  readonly kind: "root"
+  readonly files: DirectoryEntry
+  readonly snapshots: DirectoryEntry
+  /** The ids of the latest commits, the latest first. */
+  readonly recent: ReadonlyArray<string>
+}
+
+export type Node = TreeNode | Index | Root
+
+export const nameHash = (name: string): string => sha256(Buffer.from(name))
+
+export const sizeOf = (content: Content): number => (content._tag === "Inline" ? content.bytes.length : content.size)
+
+export const areContentsEqual = (self: Content, that: Content): boolean =>
+  self === that ||
+  (self._tag === "Inline"
+    ? that._tag === "Inline" && Buffer.compare(self.bytes, that.bytes) === 0
+    : that._tag === "Chunks" && self.level === that.level && self.hash === that.hash && self.size === that.size)
+
+/** Tests whether two entries are equal. A tree that is not stored equals only itself. */
+export const areEntriesEqual = (self: Entry, that: Entry): boolean =>
+  self === that ||
+  (self.name === that.name &&
+    self.mode === that.mode &&
+    self.createdAt === that.createdAt &&
+    self.modifiedAt === that.modifiedAt &&
+    (self.kind === "directory"
+      ? that.kind === "directory" && self.tree === that.tree
+      : self.kind === "symlink"
+        ? that.kind === "symlink" && self.target === that.target
+        : that.kind === "file" && areContentsEqual(self.content, that.content)))
+
+export const weightOf = (entry: Entry): number =>
+  entryWeight +
+  Buffer.byteLength(entry.name) +
+  (entry.kind === "symlink"
+    ? Buffer.byteLength(entry.target)
+    : entry.kind === "file" && entry.content._tag === "Inline"
+      ? entry.content.bytes.length
+      : 0)
+
+const kinds = { directory: 0, file: 1, chunked: 2, symlink: 3 } as const
+
+const bytesOf = (hash: string): Uint8Array => Buffer.from(hash, "hex")
+
+const storedHash = (tree: Tree): Uint8Array | null => {
+  if (tree === undefined) return null
+  if (typeof tree !== "string") throw new Error("a node is encoded before the nodes below it")
+  return bytesOf(tree)
+}
+
+const fieldsOf = (entry: Entry): ReadonlyArray<unknown> => {
+  const { createdAt, mode, modifiedAt, name } = entry
+  const common = (kind: number): Array<unknown> => [name, kind, mode, createdAt, modifiedAt]
+  switch (entry.kind) {
+    case "directory":
+      return [...common(kinds.directory), storedHash(entry.tree)]
+    case "symlink":
+      return [...common(kinds.symlink), entry.target]
+    case "file": {
+      const { content } = entry
+      return content._tag === "Inline"
+        ? [...common(kinds.file), content.bytes]
+        : [...common(kinds.chunked), content.size, bytesOf(content.sha256), content.level, bytesOf(content.hash)]
+    }
+  }
+}
+
+const structureOf = (node: Node): ReadonlyArray<unknown> => {
+  switch (node.kind) {
+    case "leaf":
+      return ["leaf", node.prefix, node.entries.map(fieldsOf)]
+    case "branch":
+      return [
+        "branch",
+        node.prefix,
+        node.children.flatMap((child, digit) => (child === undefined ? [] : [[digit, storedHash(child.tree), child.weight]]))
+      ]
+    case "index":
+      return ["index", node.level, node.children.map(({ hash, size }) => [bytesOf(hash), size])]
+    case "root":
+      return ["root", fieldsOf(node.files), fieldsOf(node.snapshots), node.recent.map(bytesOf)]
+  }
+}
+
+/** Encodes a node. All nodes below must be stored. */
+export const encode = (node: Node): Uint8Array => encodeCbor([formatVersion, ...structureOf(node)])
+
+// Decoding. The functions below throw a `Malformed`, which `decode` converts.
+
+class Malformed extends Error {}
+
+const refuse = (detail: string): never => {
+  throw new Malformed(detail)
+}
+
+const arrayOf = (value: unknown, length?: number): ReadonlyArray<unknown> =>
+  Array.isArray(value) && (length === undefined || value.length === length) ? value : refuse("a list has the wrong form")
+
+const intOf = (value: unknown, min: number, max: number): number =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= min && value <= max
+    ? value
+    : refuse("a number is out of range")
+
+const textOf = (value: unknown, maxBytes: number): string =>
+  typeof value === "string" && value.isWellFormed() && Buffer.byteLength(value) <= maxBytes
+    ? value
+    : refuse("a text has the wrong form")
+
+const hexOf = (value: unknown, length: number): string =>
+  value instanceof Uint8Array && value.length === length
+    ? Buffer.from(value.buffer, value.byteOffset, value.length).toString("hex")
+    : refuse("a hash has the wrong form")
+
+const hashOf = (value: unknown): string => hexOf(value, 32)
+
+const maxMillis = 8.64e15
+
+const isName = (name: string): boolean => name !== "" && !name.includes("/") && parsePath(name) === name && name !== "."
+
+const nameOf = (value: unknown): string => {
+  const name = textOf(value, maxNameBytes)
+  return isName(name) ? name : refuse("an entry has an invalid name")
+}
+
+const targetOf = (value: unknown): string => {
+  const target = textOf(value, maxTargetBytes)
+  return target !== "" && !target.includes("\0") ? target : refuse("a link has an invalid target")
+}
+
+const contentOf = (kind: number, rest: ReadonlyArray<unknown>): Content => {
+  if (kind === kinds.file) {
+    const bytes = rest[0]
+    return bytes instanceof Uint8Array && bytes.length <= maxInlineBytes
+      ? { _tag: "Inline", bytes }
+      : refuse("a file has the wrong form")
+  }
+  const size = intOf(rest[0], maxInlineBytes + 1, Number.MAX_SAFE_INTEGER)
+  const sha256 = hashOf(rest[1])
+  const level = intOf(rest[2], 0, maxIndexLevel)
+  const hash = hashOf(rest[3])
+  if (level === 0 && (hash !== sha256 || size > maxChunkBytes)) refuse("a file of one chunk has the wrong hash or size")
+  return { _tag: "Chunks", size, sha256, level, hash }
+}
+
+const lengths = { [kinds.directory]: 6, [kinds.file]: 6, [kinds.chunked]: 9, [kinds.symlink]: 6 } as const
+
+const entryOf = (value: unknown, isTop = false): Entry => {
+  const all = arrayOf(value)
+  const kind = intOf(all[1], 0, 3) as keyof typeof lengths
+  arrayOf(all, lengths[kind])
+  const fields: EntryFields = {
+    name: isTop ? (all[0] === "" ? "" : refuse("a root has a name")) : nameOf(all[0]),
+    mode: intOf(all[2], 0, 0o7777),
+    createdAt: intOf(all[3], -maxMillis, maxMillis),
+    modifiedAt: intOf(all[4], -maxMillis, maxMillis)
+  }
+  if (kind === kinds.directory) {
+    return { kind: "directory", ...fields, tree: all[5] === null ? undefined : hashOf(all[5]) }
+  }
+  if (kind === kinds.symlink) return { kind: "symlink", ...fields, target: targetOf(all[5]) }
+  return { kind: "file", ...fields, content: contentOf(kind, all.slice(5)) }
+}
+
+const directoryOf = (value: unknown): DirectoryEntry => {
+  const entry = entryOf(value, true)
+  return entry.kind === "directory" ? entry : refuse("a root is not a directory")
+}
+
+const prefixOf = (value: unknown): string =>
+  typeof value === "string" && /^[0-9a-f]{0,64}$/.test(value) ? value : refuse("a prefix has the wrong form")
+
+/** Compares names by their UTF-8 bytes, whose order is that of the code points. */
+export const compareNames: (self: string, that: string) => number = compare
+
+const leafOf = (all: ReadonlyArray<unknown>): Leaf => {
+  arrayOf(all, 4)
+  const prefix = prefixOf(all[2])
+  const entries = arrayOf(all[3]).map((value) => entryOf(value))
+  if (entries.length === 0) refuse("a leaf is empty")
+  let weight = 0
+  entries.forEach((entry, i) => {
+    weight += weightOf(entry)
+    if (i > 0 && compareNames(entries[i - 1]!.name, entry.name) >= 0) refuse("its names are not in order, or not unique")
+    if (prefix !== "" && !nameHash(entry.name).startsWith(prefix)) refuse("a name is in the wrong leaf")
+  })
+  if (weight > maxLeafWeight && prefix.length < maxDepth) refuse("a leaf is too large")
+  return { kind: "leaf", prefix, entries, weight }
+}
+
+const branchOf = (all: ReadonlyArray<unknown>): Branch => {
+  arrayOf(all, 4)
+  const prefix = prefixOf(all[2])
+  if (prefix.length >= maxDepth) refuse("a branch is too deep")
+  const children: Array<Child | undefined> = Array.from({ length: 16 }, () => undefined)
+  let weight = 0
+  let last = -1
+  for (const item of arrayOf(all[3])) {
+    const [digitValue, hash, weightValue] = arrayOf(item, 3)
+    const digit = intOf(digitValue, last + 1, 15)
+    const child = { tree: hashOf(hash), weight: intOf(weightValue, 1, Number.MAX_SAFE_INTEGER) }
+    weight += child.weight
+    children[(last = digit)] = child
+  }
+  if (weight <= maxLeafWeight || !Number.isSafeInteger(weight)) refuse("a branch has the wrong weight")
+  return { kind: "branch", prefix, children, weight }
+}
+
+const indexOf = (all: ReadonlyArray<unknown>): Index => {
+  arrayOf(all, 4)
+  const level = intOf(all[2], 1, maxIndexLevel)
+  const items = arrayOf(all[3])
+  if (items.length < 2 || items.length > maxIndexSize) {
+    // Only the last index of a level may have one reference.
+    if (items.length !== 1) refuse("an index has the wrong size")
+  }
+  const children = items.map((item) => {
+    const [hash, size] = arrayOf(item, 2)
+    return { hash: hashOf(hash), size: intOf(size, 1, level === 1 ? maxChunkBytes : Number.MAX_SAFE_INTEGER) }
+  })
+  return { kind: "index", level, children }
+}
+
+const rootOf = (all: ReadonlyArray<unknown>): Root => {
+  arrayOf(all, 5)
+  const recent = arrayOf(all[4])
+  if (recent.length > maxRecent) refuse("a root has too many commit ids")
+  return {
+    kind: "root",
+    files: directoryOf(all[2]),
+    snapshots: directoryOf(all[3]),
+    recent: recent.map((id) => hexOf(id, 16))
+  }
+}
+
+const structure = (bytes: Uint8Array): Node => {
+  if (bytes.length > maxNodeBytes) return refuse(`it has ${bytes.length} bytes, but a node has at most ${maxNodeBytes}`)
+  let value: unknown
+  try {
+    value = decodeCbor(bytes, {
+      strict: true,
+      allowIndefinite: false,
+      allowUndefined: false,
+      allowInfinity: false,
+      allowNaN: false,
+      allowBigInt: false
+    })
+  } catch {
+    return refuse("it is not deterministic CBOR")
+  }
+  const all = arrayOf(value)
+  if (typeof all[0] === "number" && Number.isSafeInteger(all[0]) && all[0] > formatVersion) {
+    return refuse(`it has the format version ${all[0]}; open the repository with the version of fs-algebra that wrote it`)
+  }
+  if (all[0] !== formatVersion) return refuse("it is not a node")
+  switch (all[1]) {
+    case "leaf":
+      return leafOf(all)
+    case "branch":
+      return branchOf(all)
+    case "index":
+      return indexOf(all)
+    case "root":
+      return rootOf(all)
+    default:
+      return refuse("it is a node of an unknown kind")
+  }
+}
+
+export const corruptNode = (hash: string, detail: string): StoreError =>
+  new StoreError({ reason: "corrupt", detail: `the node ${hash} is corrupt: ${detail}` })
+
+/** Decodes a node. Returns a StoreError that names the node for bytes that no encoder of this version writes. */
+export const decode = (hash: string, bytes: Uint8Array): Node | StoreError => {
+  try {
+    const node = structure(bytes)
+    // The same values have other encodings, such as a float for a whole number.
+    return Buffer.compare(encode(node), bytes) === 0 ? node : corruptNode(hash, "it is not deterministic CBOR")
+  } catch (error) {
+    if (error instanceof Malformed) return corruptNode(hash, error.message)
+    throw error
+  }
+}

@@ -1,0 +1,185 @@
+/** Works on whole repositories: forks, verification, and the collection of garbage. */
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { AlreadyExists, NotFound } from "../model/FsError.ts"
+import { hasher } from "../runtime/hash.ts"
+import { BlobStore, type Operations as Blobs } from "./BlobStore.ts"
+import { StoreError } from "./errors.ts"
+import { type Content, corruptNode, type Entry, type TreeNode } from "./format/nodes.ts"
+import * as Objects from "./format/objects.ts"
+import { type Head, HeadStore } from "./HeadStore.ts"
+
+export const fork = (from: string, to: string): Effect.Effect<Head, StoreError | NotFound | AlreadyExists, HeadStore> =>
+  Effect.gen(function* () {
+    const heads = yield* HeadStore
+    const source = yield* heads.get(from)
+    if (source === undefined) return yield* Effect.fail(new NotFound({ operation: "Repository.fork", path: from }))
+    const exists = Effect.fail(new AlreadyExists({ operation: "Repository.fork", path: to }))
+    const next: Head = { ...source, sequence: 1, message: `fork ${from}`, committedAt: yield* DateTime.now }
+    const isDone = yield* Effect.catch(heads.compareAndSet(to, undefined, next), (error) =>
+      error.reason === "unavailable"
+        ? Effect.map(heads.get(to), (head) =>
+            head === undefined
+              ? error
+              : head.root === next.root &&
+                head.sequence === 1 &&
+                head.message === next.message &&
+                DateTime.toEpochMillis(head.committedAt) === DateTime.toEpochMillis(next.committedAt)
+          )
+        : Effect.fail(error)
+    )
+    if (isDone instanceof StoreError) return yield* Effect.fail(isDone)
+    return isDone ? next : yield* exists
+  })
+
+interface Visitor {
+  /** Receives each blob once. */
+  readonly visit: (hash: string) => void
+  /** Receives the content of each file in chunks once. */
+  readonly content?: (content: Extract<Content, { _tag: "Chunks" }>) => Effect.Effect<void, StoreError>
+  readonly chunk?: (hash: string, size: number) => Effect.Effect<void, StoreError>
+}
+
+/** Visits everything that a root refers to. `seen` has what earlier walks have visited completely. */
+const walk = (objects: Objects.Objects, root: string, seen: Set<string>, visitor: Visitor): Effect.Effect<void, StoreError> =>
+  Effect.gen(function* () {
+    const isNew = (key: string, hash: string): boolean => {
+      if (seen.has(key)) return false
+      seen.add(key)
+      visitor.visit(hash)
+      return true
+    }
+    /** A walk that fails leaves marks of nodes whose children it has not visited, so callers must not use `seen` then. */
+    const pending: Array<Entry> = []
+    const content = (level: number, hash: string, size: number): Effect.Effect<void, StoreError> =>
+      Effect.gen(function* () {
+        if (!isNew(`c${level}:${size}:${hash}`, hash)) return
+        if (level === 0) return yield* visitor.chunk?.(hash, size) ?? Effect.void
+        for (const child of (yield* objects.index(hash, level, size)).children)
+          yield* content(level - 1, child.hash, child.size)
+      })
+    const tree = (node: TreeNode): Effect.Effect<void, StoreError> =>
+      Effect.gen(function* () {
+        if (node.kind === "leaf") return void pending.push(...node.entries)
+        for (const [digit, child] of node.children.entries()) {
+          if (
+            child === undefined ||
+            !isNew(`t${node.prefix}${digit.toString(16)}:${child.weight}:${child.tree as string}`, child.tree as string)
+          )
+            continue
+          yield* tree(yield* objects.child(node, child, digit))
+        }
+      })
+    if (!isNew(`r:${root}`, root)) return
+    const { files, snapshots } = yield* objects.root(root)
+    pending.push(files, snapshots)
+    for (let entry = pending.pop(); entry !== undefined; entry = pending.pop()) {
+      if (entry.kind === "directory" && typeof entry.tree === "string" && isNew(`t:${entry.tree}`, entry.tree)) {
+        yield* tree(yield* objects.tree(entry.tree, ""))
+      }
+      if (entry.kind === "file" && entry.content._tag === "Chunks") {
+        const { hash, level, sha256, size } = entry.content
+        if (seen.has(`f${sha256}:${hash}`)) continue
+        seen.add(`f${sha256}:${hash}`)
+        yield* content(level, hash, size)
+        yield* visitor.content?.(entry.content) ?? Effect.void
+      }
+    }
+  })
+
+const smallCache = 8 * 1024 * 1024
+
+/** Counts what a workspace refers to, and checks all of it: hashes, encoding, order, sizes. */
+export const verify = (
+  workspace: string
+): Effect.Effect<{ readonly nodes: number; readonly bytes: number }, StoreError, BlobStore | HeadStore> =>
+  Effect.gen(function* () {
+    const blobs = yield* BlobStore
+    const head = yield* (yield* HeadStore).get(workspace)
+    if (head === undefined) {
+      const detail = `there is no workspace ${JSON.stringify(workspace)}`
+      return yield* Effect.fail(new StoreError({ reason: "missing", detail }))
+    }
+    const sizes = new Map<string, number>()
+    const counting: Blobs = {
+      ...blobs,
+      get: (hash) => Effect.tap(blobs.get(hash), (bytes) => Effect.sync(() => sizes.set(hash, bytes.length)))
+    }
+    const objects = Objects.make(counting, { cacheBytes: 0 })
+    const index = Objects.make(counting, { cacheBytes: smallCache })
+    yield* walk(objects, head.root, new Set(), {
+      visit: () => {},
+      chunk: (hash, size) => Effect.asVoid(objects.chunk(hash, size)),
+      content: (content) =>
+        Effect.gen(function* () {
+          if (content.level === 0) return
+          const hash = hasher()
+          const feed = (level: number, at: string, size: number): Effect.Effect<void, StoreError> =>
+            level === 0
+              ? Effect.map(objects.chunk(at, size), (bytes) => hash.update(bytes))
+              : Effect.flatMap(index.index(at, level, size), ({ children }) =>
+                  Effect.forEach(children, (child) => feed(level - 1, child.hash, child.size), { discard: true })
+                )
+          yield* feed(content.level, content.hash, content.size)
+          if (hash.digest() !== content.sha256) {
+            return yield* Effect.fail(corruptNode(content.hash, "the content below it has another hash than its file says"))
+          }
+        })
+    })
+    let bytes = 0
+    for (const size of sizes.values()) bytes += size
+    return { nodes: sizes.size, bytes }
+  })
+
+const deleteAtOnce = 100
+
+/**
+ * Deletes the blobs that no workspace refers to and that were stored before the grace period.
+ *
+ * Marks what the heads refer to, and lists the unmarked old blobs. Then lists them a second time, after marking what new
+ * commits refer to, so that blobs that were stored again meanwhile stay.
+ */
+export const collect = (options?: {
+  readonly grace?: Duration.Input | undefined
+}): Effect.Effect<{ readonly deleted: number }, StoreError, BlobStore | HeadStore> =>
+  Effect.gen(function* () {
+    const blobs = yield* BlobStore
+    const heads = yield* HeadStore
+    const oldest = (yield* Clock.currentTimeMillis) - Duration.toMillis(options?.grace ?? "1 day")
+    const objects = Objects.make(blobs, { cacheBytes: smallCache })
+    const marked = new Set<string>()
+    const seen = new Set<string>()
+    const roots = new Set<string>()
+    /** Marks all heads. A head may move on while it is marked, and its old nodes may be deleted then, so the mark begins again. */
+    const markOne = (workspace: string, left: number): Effect.Effect<void, StoreError> =>
+      Effect.flatMap(heads.get(workspace), (head) => {
+        if (head === undefined || roots.has(head.root)) return Effect.void
+        const walked = walk(objects, head.root, seen, { visit: (hash) => marked.add(hash) })
+        return Effect.matchEffect(walked, {
+          onSuccess: () => Effect.sync(() => void roots.add(head.root)),
+          onFailure: (error) =>
+            Effect.flatMap(heads.get(workspace), (now) => {
+              if (left === 0 || now?.root === head.root) return Effect.fail(error)
+              seen.clear()
+              roots.clear()
+              return markOne(workspace, left - 1)
+            })
+        })
+      })
+    const mark = Stream.runForEach(heads.list, (workspace) => markOne(workspace, 3))
+    const isGarbage = (blob: { readonly hash: string; readonly storedAt: DateTime.Utc }): boolean =>
+      !marked.has(blob.hash) && DateTime.toEpochMillis(blob.storedAt) < oldest
+    const count = yield* mark.pipe(Effect.andThen(Stream.runCount(Stream.filter(blobs.list, isGarbage))))
+    if (count === 0) return { deleted: 0 }
+    yield* mark
+    let deleted = 0
+    yield* Stream.runForEach(Stream.grouped(Stream.filter(blobs.list, isGarbage), deleteAtOnce), (group) =>
+      Effect.map(blobs.delete(group.map(({ hash }) => hash)), () => {
+        deleted += group.length
+      })
+    )
+    return { deleted }
+  })

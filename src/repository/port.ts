@@ -1,0 +1,403 @@
+/** The seven primitive operations on a workspace of a repository. */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Random from "effect/Random"
+import * as Stream from "effect/Stream"
+import type { FileStat } from "../model/Entry.ts"
+import { accessDenied, type Fault, ioError, notADirectory, notAFile, notFound } from "../model/Fault.ts"
+import { type FsPath, root } from "../model/FsPath.ts"
+import { isBytes } from "../model/realms.ts"
+import type { Backend, Commit, Handle, Whole } from "../port/Backend.ts"
+import * as Request from "../port/Request.ts"
+import { Buffer, concatenate } from "../runtime/buffer.ts"
+import type { Hasher } from "../runtime/hash.ts"
+import { make as makeLocks } from "../runtime/locks.ts"
+import { notALink, rootWriteFault } from "../backends/faults.ts"
+import * as Changes from "./changes.ts"
+import * as Contents from "./format/contents.ts"
+import { type Content, type Entry, type FileEntry, sizeOf } from "./format/nodes.ts"
+import type { Objects } from "./format/objects.ts"
+import * as Trees from "./format/trees.ts"
+import {
+  type Draft,
+  type Guard,
+  hasSameContent,
+  lookup,
+  overtaken,
+  type Problem,
+  toFault,
+  type Workspace
+} from "./workspace.ts"
+
+/** The name by which `transaction` recognises a repository behind combinators. */
+export const backendName = "Repository"
+
+const maxAttempts = 32
+/** The largest append that is collected in memory. */
+const maxAppendBytes = 256 * 1024 * 1024
+/**
+ * The time after which staged content is stored again before a commit refers to it, in milliseconds. The grace period of a
+ * collection must be longer.
+ */
+export const refreshAfter = 60 * 60 * 1000
+
+/** The state of a claim: the entry that its holder looked at first. */
+interface Claim {
+  readonly path: FsPath
+  seen: { readonly entry: Entry | undefined } | undefined
+}
+
+const CurrentClaim: Context.Reference<Claim | undefined> = Context.Reference<Claim | undefined>("fs-algebra/repository/Claim", {
+  defaultValue: () => undefined
+})
+
+const claimOf = (path: FsPath): Effect.Effect<Claim | undefined> =>
+  Effect.map(CurrentClaim, (claim) => (claim?.path === path ? claim : undefined))
+
+const entrySize = (entry: Entry): number =>
+  entry.kind === "file" ? sizeOf(entry.content) : entry.kind === "symlink" ? Buffer.byteLength(entry.target) : 0
+
+export const statOf = (entry: Entry, path: FsPath, identity: string): FileStat => {
+  const { kind } = entry
+  const stat = {
+    path,
+    kind,
+    isFile: kind === "file",
+    isDirectory: kind === "directory",
+    sizeBytes: entrySize(entry),
+    createdAt: DateTime.makeUnsafe(entry.createdAt),
+    modifiedAt: DateTime.makeUnsafe(entry.modifiedAt),
+    mode: entry.mode,
+    identity: `${identity}:${path}`
+  }
+  return kind === "symlink" ? { ...stat, isSymlink: true } : stat
+}
+
+type Read<A> = Effect.Effect<A, Fault>
+
+/** Makes the reading operations on drafts. `draft` returns the current draft, and `observe` notes each part that is read. */
+export const makeReader = (
+  objects: Objects,
+  draft: Read<Draft>,
+  observe: (guard: Guard, entry: Entry | undefined) => Effect.Effect<void>,
+  identity: string
+) => {
+  const entryAt = (path: FsPath, aspect: Guard["aspect"]): Read<Entry | undefined> =>
+    Effect.flatMap(draft, (draft) =>
+      Effect.tap(Effect.mapError(lookup(objects, draft, path), toFault), (entry) => observe({ path, aspect }, entry))
+    )
+
+  const stat = (path: FsPath): Read<FileStat | undefined> =>
+    Effect.map(entryAt(path, "stat"), (entry) => entry && statOf(entry, path, identity))
+
+  const fileAt = (path: FsPath): Read<FileEntry> =>
+    Effect.flatMap(entryAt(path, "stat"), (entry) =>
+      entry === undefined ? Effect.fail(notFound) : entry.kind === "file" ? Effect.succeed(entry) : Effect.fail(notAFile)
+    )
+
+  const list: Backend["list"] = (path) =>
+    Effect.flatMap(entryAt(path, "names"), (entry) => {
+      if (entry === undefined) return Effect.fail(notFound)
+      if (entry.kind !== "directory") return Effect.fail(notADirectory)
+      return Effect.map(Effect.mapError(Trees.list(objects, entry.tree), toFault), (entries) =>
+        entries.map((child) => ({ name: child.name, kind: child.kind, addressable: true, sizeBytes: entrySize(child) }))
+      )
+    })
+
+  const versionOf = (content: Content): Read<string> => Effect.sync(() => Contents.versionOf(content))
+
+  const read = (content: Content, offset: number, length: number): Read<Uint8Array> =>
+    Effect.mapError(Contents.read(objects, content, offset, length), toFault)
+
+  const open = (path: FsPath): Read<Handle> =>
+    Effect.map(fileAt(path), (file) => ({
+      stat: statOf(file, path, identity),
+      read: (offset, length) => read(file.content, offset, length),
+      version: versionOf(file.content)
+    }))
+
+  const readLink = (path: FsPath): Read<string> =>
+    Effect.flatMap(entryAt(path, "content"), (entry) =>
+      entry === undefined
+        ? Effect.fail(notFound)
+        : entry.kind === "symlink"
+          ? Effect.succeed(entry.target)
+          : Effect.fail(notALink)
+    )
+
+  const handlers = {
+    Stat: ({ path }) => Effect.asSome(stat(path)),
+    Read: ({ maxBytes, path }) =>
+      Effect.flatMap(entryAt(path, "stat"), (entry): Effect.Effect<Option.Option<Whole>, Fault> => {
+        if (entry?.kind !== "file" || sizeOf(entry.content) > maxBytes) return Request.declined
+        return Effect.map(read(entry.content, 0, maxBytes), (bytes) =>
+          Option.some({ stat: statOf(entry, path, identity), bytes, version: versionOf(entry.content) })
+        )
+      })
+  } satisfies Request.Handlers
+
+  return { stat, list, open, readLink, handlers }
+}
+
+const withoutValue = <E>(effect: Effect.Effect<Draft, E>) => Effect.map(effect, (draft) => ({ draft, value: undefined }))
+
+const commitAtOnce: Commit = (publish) => publish
+
+const shortPause = Effect.flatMap(Random.nextBetween(1, 20), (millis) => Effect.sleep(millis))
+
+/** Remembers the states of the hashes of files that were appended to, so that the next append need not read the file. */
+const makeHashStates = () => {
+  const states = new Map<string, Hasher>()
+  return {
+    take: (content: Content): Hasher | undefined => {
+      if (content._tag === "Inline") return undefined
+      const found = states.get(content.sha256)
+      states.delete(content.sha256)
+      return found
+    },
+    put: (content: Content, hash: Hasher): void => {
+      if (content._tag === "Inline") return
+      states.set(content.sha256, hash)
+      if (states.size > 64) states.delete(states.keys().next().value!)
+    }
+  }
+}
+
+export const makePort = (workspace: Workspace, options: { readonly name: string; readonly identity: string }): Backend => {
+  const { objects } = workspace
+  const { identity } = options
+  const hashStates = makeHashStates()
+
+  const note = (guard: Guard, entry: Entry | undefined): Effect.Effect<void> =>
+    Effect.andThen(
+      workspace.observe(guard),
+      Effect.map(claimOf(guard.path), (claim) => {
+        if (claim !== undefined) claim.seen ??= { entry }
+      })
+    )
+
+  const { handlers, list, open, readLink, stat } = makeReader(objects, workspace.draft, note, identity)
+
+  const change = <A>(
+    message: string,
+    guards: ReadonlyArray<Guard>,
+    run: (draft: Draft, now: number) => Effect.Effect<{ readonly draft: Draft; readonly value: A }, Problem>
+  ): Effect.Effect<A, Fault> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      workspace.submit({ message, guards, run: (draft) => run(draft, Math.trunc(now)) })
+    )
+
+  /** Fails with `overtaken` if the entry of a claim, or another entry that the change is based on, has changed. */
+  const requireUnchanged = (
+    draft: Draft,
+    path: FsPath,
+    seen: { readonly entry: Entry | undefined } | undefined
+  ): Effect.Effect<void, Problem> =>
+    seen === undefined
+      ? Effect.void
+      : Effect.flatMap(lookup(objects, draft, path), (entry) =>
+          hasSameContent(entry, seen.entry) ? Effect.void : Effect.fail(overtaken)
+        )
+
+  type Mode = "create" | "replace" | "append"
+
+  const publish = (
+    path: FsPath,
+    mode: Mode,
+    content: Content,
+    base?: { readonly entry: Entry | undefined }
+  ): Effect.Effect<FileStat, Fault> =>
+    Effect.flatMap(claimOf(path), (claim) => {
+      const isGuarded = mode === "replace" && claim?.seen === undefined
+      return Effect.map(
+        change(`write ${path}`, isGuarded ? [{ path, aspect: "content" }] : [], (draft, now) =>
+          Effect.andThen(
+            Effect.andThen(requireUnchanged(draft, path, claim?.seen), requireUnchanged(draft, path, base)),
+            Changes.write(objects, draft, path, content, mode, now)
+          )
+        ),
+        (file) => statOf(file, path, identity)
+      )
+    })
+
+  /** Appends to the file that is there now. If another writer changes the file meanwhile, appends to the new content. */
+  const append = (path: FsPath, bytes: Uint8Array): Effect.Effect<FileStat, Fault> => {
+    const attempt = (left: number): Effect.Effect<FileStat, Fault> =>
+      Effect.gen(function* () {
+        const draft = yield* workspace.draft
+        const entry = yield* Effect.mapError(lookup(objects, draft, path), toFault)
+        if (entry !== undefined && entry.kind !== "file") return yield* Effect.fail(notAFile)
+        const old = entry?.content ?? Contents.empty
+        const { content, hash } = yield* Effect.mapError(Contents.append(objects, old, bytes, hashStates.take(old)), toFault)
+        hashStates.put(content, hash)
+        return yield* Effect.catch(publish(path, "append", content, { entry }), (fault) =>
+          Effect.flatMap(claimOf(path), (claim) =>
+            fault !== overtaken || claim?.seen !== undefined || left === 0
+              ? Effect.fail(fault)
+              : Effect.andThen(shortPause, attempt(left - 1))
+          )
+        )
+      })
+    return path === root ? Effect.fail(rootWriteFault("append")) : attempt(maxAttempts)
+  }
+
+  const tooLargeToAppend: Fault = ioError(
+    `one append may have at most ${maxAppendBytes} bytes; append in several calls`,
+    "EFBIG"
+  )
+
+  const collect = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Uint8Array, Fault | E, R> =>
+    Effect.suspend(() => {
+      const parts: Array<Uint8Array> = []
+      let length = 0
+      const all = Stream.runForEach(stream, (part): Effect.Effect<void, Fault> => {
+        length += part.length
+        parts.push(part.slice())
+        return length > maxAppendBytes ? Effect.fail(tooLargeToAppend) : Effect.void
+      })
+      return Effect.map(all, () => concatenate(parts))
+    })
+
+  /** Stores the content of a stream. */
+  const stage = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Content, Fault | E, R> =>
+    Effect.suspend(() => {
+      const writer = Contents.makeWriter(objects)
+      return Effect.andThen(
+        Stream.runForEach(stream, (bytes) => Effect.mapError(writer.push(bytes), toFault)),
+        Effect.mapError(writer.end, toFault)
+      )
+    })
+
+  /** Stores content again that was staged long ago, so that no collection deletes it before the commit. */
+  const refreshed = (content: Content, since: number): Effect.Effect<void, Fault> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      now - since < refreshAfter ? Effect.void : Effect.mapError(Contents.refresh(objects, content), toFault)
+    )
+
+  const write: Backend["write"] = (path, bytes, mode, how) => {
+    const commit = how?.commit ?? commitAtOnce
+    if (mode === "append") {
+      const collected = isBytes(bytes) ? Effect.sync(() => bytes.slice()) : collect(bytes)
+      return Effect.flatMap(collected, (content) => commit(append(path, content)))
+    }
+    if (path === root) return Effect.fail(rootWriteFault(mode))
+    return Effect.flatMap(Clock.currentTimeMillis, (since) =>
+      Effect.flatMap(isBytes(bytes) ? Effect.mapError(Contents.fromBytes(objects, bytes), toFault) : stage(bytes), (content) =>
+        commit(Effect.andThen(refreshed(content, since), publish(path, mode, content)))
+      )
+    )
+  }
+
+  const remove: Backend["remove"] = (path) =>
+    Effect.flatMap(claimOf(path), (claim) =>
+      change(`remove ${path}`, claim?.seen === undefined ? [{ path, aspect: "content" }] : [], (draft, now) =>
+        Effect.andThen(requireUnchanged(draft, path, claim?.seen), withoutValue(Changes.remove(objects, draft, path, now)))
+      )
+    )
+
+  const locks = makeLocks()
+
+  /**
+   * Runs a check and the change that depends on it. No other writer is excluded: the change fails if the entry is not the one
+   * that the check has seen, and both run again.
+   */
+  const claim = <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> => {
+    const attempt = (left: number): Effect.Effect<A, E | Fault, R> =>
+      Effect.catch(
+        Effect.suspend(() => Effect.provideService(effect, CurrentClaim, { path, seen: undefined })),
+        (error): Effect.Effect<A, E | Fault, R> =>
+          error !== overtaken || left === 0 ? Effect.fail(error) : Effect.andThen(shortPause, attempt(left - 1))
+      )
+    return attempt(maxAttempts)
+  }
+
+  const makeMany: NonNullable<Request.Handlers["MakeMany"]> = ({ entries }) =>
+    Effect.gen(function* () {
+      const contents = yield* Effect.forEach(entries, ({ bytes }) =>
+        bytes === undefined ? Effect.succeed(undefined) : Effect.mapError(Contents.fromBytes(objects, bytes), toFault)
+      )
+      const made = yield* change(`make ${entries.length} entries`, [], (start, now) =>
+        Effect.gen(function* () {
+          let draft = start
+          const made: Array<boolean> = []
+          for (const [i, { mode, path }] of entries.entries()) {
+            const content = contents[i]
+            const next = yield* Effect.result(
+              content === undefined
+                ? Changes.makeDirectory(objects, draft, path, now, mode)
+                : Effect.map(Changes.write(objects, draft, path, content, "create", now, mode), ({ draft }) => draft)
+            )
+            made.push(next._tag === "Success")
+            if (next._tag === "Success") draft = next.success
+          }
+          return { draft, value: made }
+        })
+      )
+      return Option.some(made)
+    })
+
+  return {
+    info: { name: backendName, root: options.name, caseSensitive: true, readOnly: false, confinement: "virtual" },
+    locks: { ...locks, claim },
+    stat,
+    list,
+    open,
+    write,
+    makeDirectory: (path) =>
+      change(`make directory ${path}`, [], (draft, now) => withoutValue(Changes.makeDirectory(objects, draft, path, now))),
+    remove,
+    rename: (from, to, { replace }) =>
+      change(`rename ${from} to ${to}`, [], (draft, now) =>
+        withoutValue(Changes.rename(objects, draft, from, to, replace, now))
+      ),
+    links: {
+      read: readLink,
+      make: (path, target) =>
+        change(`link ${path}`, [], (draft, now) => withoutValue(Changes.makeLink(objects, draft, path, target, now)))
+    },
+    attributes: {
+      set: (path, { mode, modifiedAt }) =>
+        change(`set attributes of ${path}`, [], (draft) =>
+          withoutValue(Changes.setAttributes(objects, draft, path, mode, modifiedAt && DateTime.toEpochMillis(modifiedAt)))
+        )
+    },
+    perform: Request.handlers({
+      ...handlers,
+      RemoveTree: ({ path }) =>
+        Effect.asSome(change(`remove ${path}`, [], (draft, now) => Changes.removeTree(objects, draft, path, now))),
+      MakeMany: makeMany
+    })
+  }
+}
+
+/** Makes a read-only backend over one draft, which never changes. */
+export const makeView = (
+  objects: Objects,
+  draft: Draft,
+  options: { readonly name: string; readonly identity: string }
+): Backend => {
+  const readOnly = Effect.fail(accessDenied("readOnly"))
+  const { handlers, list, open, readLink, stat } = makeReader(
+    objects,
+    Effect.succeed(draft),
+    () => Effect.void,
+    options.identity
+  )
+  return {
+    info: { name: backendName, root: options.name, caseSensitive: true, readOnly: true, confinement: "virtual" },
+    rules: { permits: () => false },
+    stat,
+    list,
+    open,
+    write: () => readOnly,
+    makeDirectory: () => readOnly,
+    remove: () => readOnly,
+    rename: () => readOnly,
+    links: { read: readLink, make: () => readOnly },
+    attributes: { set: () => readOnly },
+    perform: Request.handlers(handlers)
+  }
+}

@@ -1,0 +1,61 @@
+/** Stores in memory. They end with the layer that made them. */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
+import * as Blobs from "./blobs.ts"
+import * as Heads from "./heads.ts"
+import type { Stores } from "./stores.ts"
+
+const makeBlobs = () => {
+  const entries = new Map<string, { readonly bytes: Uint8Array; readonly storedAt: DateTime.Utc }>()
+  return Blobs.make({
+    put: (hash, bytes) => Effect.map(DateTime.now, (storedAt) => void entries.set(hash, { bytes, storedAt })),
+    get: (hash, range) =>
+      Effect.sync(() => {
+        const found = entries.get(hash)
+        return found && Blobs.sliceOf(found.bytes, range)
+      }),
+    has: (hashes) => Effect.sync(() => hashes.filter((hash) => entries.has(hash))),
+    delete: (hashes) => Effect.sync(() => hashes.forEach((hash) => entries.delete(hash))),
+    list: Stream.suspend(() => Stream.fromIterable(Array.from(entries, ([hash, { storedAt }]) => ({ hash, storedAt }))))
+  })
+}
+
+const makeHeads = () => {
+  const texts = new Map<string, string>()
+  const listeners = new Map<string, Set<() => void>>()
+  return Heads.make({
+    read: (workspace) => Effect.sync(() => texts.get(workspace)),
+    swap: (workspace, expected, next) =>
+      Effect.sync(() => {
+        if (texts.get(workspace) !== expected) return false
+        if (next === undefined) texts.delete(workspace)
+        else texts.set(workspace, next)
+        for (const wake of listeners.get(workspace) ?? []) wake()
+        return true
+      }),
+    list: Stream.suspend(() => Stream.fromIterable([...texts.keys()])),
+    wakes: (workspace) =>
+      Stream.callback<void>(
+        (queue) => {
+          const wake = (): void => void Queue.offerUnsafe(queue, undefined)
+          return Effect.acquireRelease(
+            Effect.sync(() => {
+              listeners.set(workspace, (listeners.get(workspace) ?? new Set()).add(wake))
+              wake()
+            }),
+            () =>
+              Effect.sync(() => {
+                const waiting = listeners.get(workspace)
+                waiting?.delete(wake)
+                if (waiting?.size === 0) listeners.delete(workspace)
+              })
+          )
+        },
+        { bufferSize: 1, strategy: "sliding" }
+      )
+  })
+}
+
+export const make: Effect.Effect<Stores> = Effect.sync(() => ({ blobs: makeBlobs(), heads: makeHeads() }))

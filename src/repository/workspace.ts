@@ -1,0 +1,497 @@
+/**
+ * The commits of one workspace: reads its head, groups changes into commits, and rebases them if another writer was faster.
+ *
+ * A commit stores its nodes first, and then replaces the head by compare-and-set. So readers see the old tree or the new one.
+ */
+import type * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as DateTime from "effect/DateTime"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Queue from "effect/Queue"
+import * as Random from "effect/Random"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { accessDenied, diskFull, type Fault, ioError, unavailable } from "../model/Fault.ts"
+import { type FsPath, root as rootPath, segments } from "../model/FsPath.ts"
+import { randomBytes } from "../runtime/node.ts"
+import { filesystemClosed } from "../backends/faults.ts"
+import { StoreError } from "./errors.ts"
+import * as Contents from "./format/contents.ts"
+import {
+  areContentsEqual,
+  areEntriesEqual,
+  type DirectoryEntry,
+  encode,
+  type Entry,
+  maxRecent,
+  type Root
+} from "./format/nodes.ts"
+import type { Objects } from "./format/objects.ts"
+import * as Trees from "./format/trees.ts"
+import type { Head, Operations as Heads } from "./HeadStore.ts"
+
+/** A failure of a change: of the change itself, or of the stores. */
+export type Problem = Fault | StoreError
+
+export const toFault = (problem: Problem): Fault => {
+  if (!(problem instanceof StoreError)) return problem
+  switch (problem.reason) {
+    case "unavailable":
+      return unavailable(problem.detail)
+    case "full":
+      return diskFull
+    case "missing":
+    case "corrupt":
+    case "invalid":
+      return ioError(problem.detail)
+  }
+}
+
+/** The files and snapshots that a change begins with or results in. */
+export interface Draft {
+  readonly files: DirectoryEntry
+  readonly snapshots: DirectoryEntry
+}
+
+/** A commit: the head, and the root node to which the head refers. */
+export interface Commit {
+  readonly head: Head
+  readonly root: Root
+}
+
+/** A condition on another writer's commits. If it fails, the change fails with Conflict. */
+export interface Guard {
+  readonly path: FsPath
+  /**
+   * `content`: the entry still has the content that it had, or is still absent. `stat`: also the mode and times, for files.
+   * `names`: the directory still has the same names and kinds.
+   */
+  readonly aspect: "content" | "stat" | "names"
+}
+
+/** A change of a draft. The change may run several times, each time on a newer draft. */
+export interface Change<A> {
+  readonly message: string
+  readonly run: (draft: Draft) => Effect.Effect<{ readonly draft: Draft; readonly value: A }, Problem>
+  /** The conditions under which the change may be rebased on the commit of another writer. */
+  readonly guards: ReadonlyArray<Guard>
+}
+
+export interface Workspace {
+  readonly objects: Objects
+  /** Returns the newest commit that is known, or the draft of the current transaction. */
+  readonly draft: Effect.Effect<Draft, Fault>
+  /** Notes that the result of the current transaction depends on an entry. Outside a transaction, does nothing. */
+  readonly observe: (guard: Guard) => Effect.Effect<void>
+  /** Commits a change, or adds it to the current transaction. Returns when the head refers to the change. */
+  readonly submit: <A>(change: Change<A>) => Effect.Effect<A, Fault>
+}
+
+export const lookup = (objects: Objects, { files }: Draft, path: FsPath): Effect.Effect<Entry | undefined, StoreError> => {
+  if (path === rootPath) return Effect.succeed(files)
+  const names = segments(path)
+  const next = (at: Entry, i: number): Effect.Effect<Entry | undefined, StoreError> =>
+    at.kind !== "directory"
+      ? Effect.succeed(undefined)
+      : Effect.flatMap(Trees.get(objects, at.tree, names[i]!), (entry) =>
+          entry === undefined || i === names.length - 1 ? Effect.succeed(entry) : next(entry, i + 1)
+        )
+  return next(files, 0)
+}
+
+export const hasSameContent = (self: Entry | undefined, that: Entry | undefined): boolean =>
+  self === that ||
+  (self !== undefined &&
+    that !== undefined &&
+    (self.kind === "file"
+      ? that.kind === "file" && areContentsEqual(self.content, that.content)
+      : self.kind === "symlink"
+        ? that.kind === "symlink" && self.target === that.target
+        : that.kind === "directory"))
+
+const versionOf = (entry: Entry | undefined): string | null | undefined =>
+  entry === undefined ? null : entry.kind === "file" ? Contents.versionOf(entry.content) : undefined
+
+const conflict = (path: FsPath, before: Entry | undefined, after: Entry | undefined): Fault => {
+  const actual = versionOf(after)
+  const expected = versionOf(before) ?? null
+  return { _tag: "Conflict", path, expected, ...(actual === undefined ? {} : { actual }) }
+}
+
+// Transactions
+
+interface Transaction {
+  workspace: object | undefined
+  base: Commit | undefined
+  draft: Draft | undefined
+  readonly changes: Array<Change<unknown>>
+  readonly guards: Map<string, Guard>
+  commit: Effect.Effect<void, Fault> | undefined
+  isOver: boolean
+}
+
+const CurrentTransaction: Context.Reference<Transaction | undefined> = Context.Reference<Transaction | undefined>(
+  "fs-algebra/repository/Transaction",
+  { defaultValue: () => undefined }
+)
+
+const otherWorkspace = ioError("a transaction is for one workspace; use the other workspace outside the transaction")
+const transactionOver = ioError("the transaction of this fiber has ended; wait for all fibers of a transaction in it")
+
+/** Runs an effect whose changes of a workspace become one commit. An inner transaction belongs to the outer one. */
+export const transaction = <A, E, R, E2>(
+  effect: Effect.Effect<A, E, R>,
+  mapFault: (fault: Fault) => E2
+): Effect.Effect<A, E | E2, R> =>
+  Effect.flatMap(CurrentTransaction, (outer): Effect.Effect<A, E | E2, R> => {
+    if (outer !== undefined && !outer.isOver) return effect
+    return Effect.suspend(() => {
+      const current: Transaction = {
+        workspace: undefined,
+        base: undefined,
+        draft: undefined,
+        changes: [],
+        guards: new Map(),
+        commit: undefined,
+        isOver: false
+      }
+      const run = Effect.ensuring(
+        Effect.provideService(effect, CurrentTransaction, current),
+        Effect.sync(() => void (current.isOver = true))
+      )
+      return Effect.tap(run, () => Effect.mapError(current.commit ?? Effect.void, mapFault))
+    })
+  })
+
+// The committer
+
+export interface Settings {
+  readonly workspace: string
+  readonly author: string
+  readonly durability: "each" | "batched"
+}
+
+interface Pending {
+  readonly change: Change<unknown>
+  readonly answer: Deferred.Deferred<unknown, Fault>
+  isAbandoned: boolean
+}
+
+const maxBatch = 1000
+const maxAttempts = 100
+/** The attempts to learn whether a compare-and-set was done whose answer was lost. */
+const maxInquiries = 6
+
+const pauseAfter = (attempt: number): Effect.Effect<void> =>
+  Effect.flatMap(Random.nextBetween(1, 10 * 2 ** Math.min(attempt, 5)), (millis) => Effect.sleep(millis))
+
+const isSameHead = (self: Head | undefined, that: Head | undefined): boolean =>
+  self === that ||
+  (self !== undefined &&
+    that !== undefined &&
+    self.root === that.root &&
+    self.sequence === that.sequence &&
+    self.author === that.author &&
+    self.message === that.message &&
+    DateTime.toEpochMillis(self.committedAt) === DateTime.toEpochMillis(that.committedAt))
+
+const deleted = (workspace: string): StoreError =>
+  new StoreError({ reason: "unavailable", detail: `the workspace ${JSON.stringify(workspace)} was deleted` })
+
+const newId = (): string => randomBytes(16).toString("hex")
+
+const emptyDirectory = (now: number): DirectoryEntry => ({
+  kind: "directory",
+  name: "",
+  mode: 0o755,
+  createdAt: now,
+  modifiedAt: now,
+  tree: undefined
+})
+
+const retryUnavailable = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> => {
+  const attempt = (count: number): Effect.Effect<A, StoreError> =>
+    Effect.catch(effect, (error) =>
+      error.reason === "unavailable" && count < maxInquiries
+        ? Effect.andThen(pauseAfter(count), attempt(count + 1))
+        : Effect.fail(error)
+    )
+  return attempt(1)
+}
+
+export const make = (
+  objects: Objects,
+  heads: Heads,
+  { author, durability, workspace }: Settings
+): Effect.Effect<Workspace, StoreError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const load = (head: Head): Effect.Effect<Commit, StoreError> =>
+      Effect.map(objects.root(head.root), (root) => ({ head, root }))
+
+    const getHead = Effect.flatMap(heads.get(workspace), (head) =>
+      head === undefined ? Effect.fail(deleted(workspace)) : Effect.succeed(head)
+    )
+
+    /**
+     * Replaces the head of `base`. If the answer is lost, reads the head: the ids of recent commits in the root node tell
+     * whether the commit `id` was made, even if other commits followed. Returns the newest commit.
+     */
+    const replaceHead = (
+      base: Commit | undefined,
+      next: Commit,
+      id: string
+    ): Effect.Effect<{ readonly won: boolean; readonly newest: Commit }, StoreError> => {
+      const inquire = (
+        wasLost: boolean
+      ): Effect.Effect<{ readonly won: boolean; readonly newest: Commit } | undefined, StoreError> =>
+        Effect.gen(function* () {
+          const head = yield* retryUnavailable(heads.get(workspace))
+          if (isSameHead(head, next.head)) return { won: true, newest: next }
+          if (isSameHead(head, base?.head)) return undefined
+          if (head === undefined) return yield* Effect.fail(deleted(workspace))
+          const newest = yield* retryUnavailable(load(head))
+          if (newest.root.recent.includes(id)) return { won: true, newest }
+          if (wasLost && head.sequence - next.head.sequence >= maxRecent) {
+            const detail = `the head of ${JSON.stringify(workspace)} does not tell whether a commit was made; read the files again`
+            return yield* Effect.fail(new StoreError({ reason: "unavailable", detail }))
+          }
+          return { won: false, newest }
+        })
+      const attempt = (count: number): Effect.Effect<{ readonly won: boolean; readonly newest: Commit }, StoreError> =>
+        Effect.gen(function* () {
+          const answer = yield* Effect.result(heads.compareAndSet(workspace, base?.head, next.head))
+          if (Result.isSuccess(answer) && answer.success) return { won: true, newest: next }
+          if (Result.isFailure(answer) && answer.failure.reason !== "unavailable") return yield* Effect.fail(answer.failure)
+          const found = yield* inquire(count > 1 || Result.isFailure(answer))
+          if (found !== undefined) return found
+          // The head is still the old one. A repetition is safe, because it names the same two heads.
+          if (count >= maxInquiries) {
+            return yield* Effect.fail(
+              Result.isFailure(answer)
+                ? answer.failure
+                : new StoreError({ reason: "unavailable", detail: "the store of heads refuses to replace the present head" })
+            )
+          }
+          yield* pauseAfter(count)
+          return yield* attempt(count + 1)
+        })
+      return attempt(1)
+    }
+
+    const makeCommit = (
+      base: Commit | undefined,
+      draft: Draft,
+      message: string,
+      id: string
+    ): Effect.Effect<Commit, StoreError> =>
+      Effect.gen(function* () {
+        const [files, snapshots] = yield* objects.store([draft.files.tree, draft.snapshots.tree])
+        const root: Root = {
+          kind: "root",
+          files: { ...draft.files, tree: files },
+          snapshots: { ...draft.snapshots, tree: snapshots },
+          recent: [id, ...(base?.root.recent ?? [])].slice(0, maxRecent)
+        }
+        const hash = yield* objects.put(encode(root))
+        const sequence = (base?.head.sequence ?? 0) + 1
+        return { root, head: { root: hash, sequence, author, message, committedAt: yield* DateTime.now } }
+      })
+
+    const create = Effect.gen(function* () {
+      const now = emptyDirectory(yield* Clock.currentTimeMillis)
+      const id = newId()
+      const first = yield* makeCommit(undefined, { files: now, snapshots: now }, "create the workspace", id)
+      return (yield* replaceHead(undefined, first, id)).newest
+    })
+
+    const existing = yield* heads.get(workspace)
+    let known: Commit = existing === undefined ? yield* create : yield* load(existing)
+
+    const refresh: Effect.Effect<Commit, StoreError> = Effect.flatMap(getHead, (head) =>
+      isSameHead(head, known.head) ? Effect.succeed(known) : Effect.map(load(head), (commit) => (known = commit))
+    )
+
+    /** Returns the Conflict of the first guard that another writer's commit violates. */
+    const violation = (guards: Iterable<Guard>, before: Draft, after: Draft): Effect.Effect<Fault | undefined, StoreError> =>
+      Effect.gen(function* () {
+        for (const { aspect, path } of guards) {
+          const [one, other] = [yield* lookup(objects, before, path), yield* lookup(objects, after, path)]
+          if (!hasSameContent(one, other)) return conflict(path, one, other)
+          if (one === undefined || other === undefined) continue
+          if (aspect === "stat" && (one.kind === "directory" ? one.mode !== other.mode : !areEntriesEqual(one, other))) {
+            return conflict(path, one, other)
+          }
+          if (aspect !== "names" || one.kind !== "directory" || other.kind !== "directory") continue
+          let differs = false
+          yield* Trees.forEachDifference(objects, one.tree, other.tree, (one, other) => {
+            if (one?.kind !== other?.kind) differs = true
+          })
+          if (differs) return conflict(path, one, other)
+        }
+        return undefined
+      })
+
+    type Answer = Exit.Exit<unknown, Fault>
+
+    /** Commits changes. Returns the answer of each change. */
+    const commitAll = (changes: ReadonlyArray<Change<unknown>>): Effect.Effect<ReadonlyArray<Answer>, StoreError> =>
+      Effect.gen(function* () {
+        const answers: Array<Answer | undefined> = changes.map(() => undefined)
+        const rejected = new Set<number>()
+        let base = yield* refresh
+        for (let attempt = 1; ; attempt++) {
+          const present: Draft = base.root
+          let draft = present
+          const messages: Array<string> = []
+          for (const [i, change] of changes.entries()) {
+            if (rejected.has(i)) continue
+            const exit = yield* Effect.exit(Effect.mapError(change.run(draft), toFault))
+            answers[i] = Exit.map(exit, ({ value }) => value)
+            if (Exit.isFailure(exit) || exit.value.draft === draft) continue
+            draft = exit.value.draft
+            messages.push(change.message)
+          }
+          if (draft === present) return answers as ReadonlyArray<Answer>
+          const id = newId()
+          const message = messages.length === 1 ? messages[0]! : `${messages.length} changes`
+          const next = yield* makeCommit(base, draft, message.slice(0, 1000), id)
+          const { newest, won } = yield* replaceHead(base, next, id)
+          known = newest
+          if (won) return answers as ReadonlyArray<Answer>
+          if (attempt === maxAttempts) {
+            const detail = `other writers were faster ${maxAttempts} times; try again`
+            return yield* Effect.fail(new StoreError({ reason: "unavailable", detail }))
+          }
+          if (attempt > 2) yield* pauseAfter(attempt - 2)
+          for (const [i, change] of changes.entries()) {
+            if (rejected.has(i)) continue
+            const fault = yield* violation(change.guards, base.root, newest.root)
+            if (fault === undefined) continue
+            answers[i] = Exit.fail(fault)
+            rejected.add(i)
+          }
+          base = newest
+        }
+      })
+
+    const queue = yield* Queue.unbounded<Pending>()
+    const unanswered = new Set<Pending>()
+    let isClosed = false
+
+    const answer = (pending: Pending, exit: Answer): void => {
+      unanswered.delete(pending)
+      Deferred.doneUnsafe(pending.answer, exit)
+    }
+
+    const work = Effect.gen(function* () {
+      const taken = durability === "each" ? [yield* Queue.take(queue)] : yield* Queue.takeBetween(queue, 1, maxBatch)
+      const batch = taken.filter((pending) => {
+        if (pending.isAbandoned) unanswered.delete(pending)
+        return !pending.isAbandoned
+      })
+      if (batch.length === 0) return
+      const exit = yield* Effect.exit(Effect.mapError(commitAll(batch.map(({ change }) => change)), toFault))
+      batch.forEach((pending, i) =>
+        answer(pending, Exit.isSuccess(exit) ? exit.value[i]! : Exit.failCause(exit.cause as Cause.Cause<Fault>))
+      )
+    })
+
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        isClosed = true
+        for (const pending of unanswered) answer(pending, Exit.fail(filesystemClosed))
+      })
+    )
+    yield* Effect.forkScoped(Effect.forever(work))
+
+    /** Follows the commits of other writers. If the store fails, readers keep the newest commit that is known. */
+    const follow = Stream.runForEach(heads.changes(workspace), (head) =>
+      head.sequence <= known.head.sequence
+        ? Effect.void
+        : Effect.map(load(head), (commit) => {
+            if (commit.head.sequence > known.head.sequence) known = commit
+          })
+    )
+    yield* Effect.forkScoped(Effect.retry(follow, Schedule.spaced("1 second")))
+
+    const enqueue = <A>(change: Change<A>): Effect.Effect<A, Fault> =>
+      Effect.suspend(() => {
+        if (isClosed) return Effect.fail(filesystemClosed)
+        const pending: Pending = { change, answer: Deferred.makeUnsafe(), isAbandoned: false }
+        unanswered.add(pending)
+        Queue.offerUnsafe(queue, pending)
+        return Effect.onInterrupt(Deferred.await(pending.answer), () => Effect.sync(() => (pending.isAbandoned = true)))
+      }) as Effect.Effect<A, Fault>
+
+    const identity = {}
+
+    /** Returns the transaction of this fiber, which begins with its first use of the workspace. */
+    const joined: Effect.Effect<Transaction | undefined, Fault> = Effect.flatMap(CurrentTransaction, (current) => {
+      if (current === undefined) return Effect.succeed(undefined)
+      if (current.isOver) return Effect.fail(transactionOver)
+      if (current.workspace === identity) return Effect.succeed(current)
+      if (current.workspace !== undefined) return Effect.fail(otherWorkspace)
+      return Effect.map(Effect.mapError(refresh, toFault), (base) => {
+        if (current.workspace === undefined) {
+          Object.assign(current, { workspace: identity, base, draft: base.root, commit: commitTransaction(current) })
+        }
+        return current
+      })
+    })
+
+    const commitTransaction = (current: Transaction): Effect.Effect<void, Fault> =>
+      Effect.suspend(() => {
+        const { base, changes, draft, guards } = current
+        if (changes.length === 0) return Effect.void
+        return enqueue<void>({
+          message: changes.length === 1 ? changes[0]!.message : `a transaction of ${changes.length} changes`,
+          // Each attempt compares with the commit that the transaction has read.
+          guards: [],
+          run: (present) =>
+            Effect.gen(function* () {
+              if (present.files === base!.root.files && present.snapshots === base!.root.snapshots) {
+                return { draft: draft!, value: undefined }
+              }
+              const fault = yield* violation(guards.values(), base!.root, present)
+              if (fault !== undefined) return yield* Effect.fail(fault)
+              let next = present
+              for (const change of changes) next = (yield* change.run(next)).draft
+              return { draft: next, value: undefined }
+            })
+        })
+      })
+
+    return {
+      objects,
+      draft: Effect.map(joined, (current) => current?.draft ?? known.root),
+      observe: (guard) =>
+        Effect.map(CurrentTransaction, (current) => {
+          if (current !== undefined) current.guards.set(`${guard.aspect} ${guard.path}`, guard)
+        }),
+      submit: <A>(change: Change<A>) =>
+        Effect.flatMap(joined, (current): Effect.Effect<A, Fault> => {
+          if (current === undefined) return enqueue(change)
+          const apply = (before: Draft): Effect.Effect<A, Fault> =>
+            Effect.flatMap(Effect.mapError(change.run(before), toFault), ({ draft, value }) =>
+              // Another fiber of the transaction may have changed the draft while nodes were loaded.
+              current.draft !== before
+                ? Effect.suspend(() => apply(current.draft!))
+                : Effect.sync(() => {
+                    current.draft = draft
+                    if (draft !== before) current.changes.push(change)
+                    for (const guard of change.guards) current.guards.set(`${guard.aspect} ${guard.path}`, guard)
+                    return value
+                  })
+            )
+          return Effect.suspend(() => apply(current.draft!))
+        })
+    }
+  })
+
+/** The fault of a change whose entry has changed since the caller looked at it. The caller looks again. */
+export const overtaken: Fault = accessDenied("busy", "other writers keep changing the file")

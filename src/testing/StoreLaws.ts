@@ -1,0 +1,33 @@
+/**
+ * Laws of the stores behind a repository, as values: whatever a store is made of, it satisfies the same laws.
+ *
+ * @since 0.1.0
+ */
+import { blobLaws } from "./stores/blobLaws.ts"
+import { headLaws } from "./stores/headLaws.ts"
+import type { StoreLaw } from "./stores/law.ts"
+
+export type {
+  /** @since 0.1.0 */
+  StoreLaw,
+  /**
+   * The two services of a store.
+   *
+   * @since 0.1.0
+   */
+  StoreServices,
+  /**
+   * The sizes that the laws use.
+   *
+   * @since 0.1.0
+   */
+  StoreSizes
+} from "./stores/law.ts"
+
+/**
+ * All laws of stores: first those of blobs, then those of heads.
+ *
+ * @category testing
+ * @since 0.1.0
+ */
+export const storeLaws: ReadonlyArray<StoreLaw> = [...blobLaws, ...headLaws]
