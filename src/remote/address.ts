@@ -1,6 +1,5 @@
 /** The transports of a remote filesystem by the text of their address: HTTP, WebSocket and Unix sockets. */
 import type * as NodeHttp from "node:http"
-import type * as NodeNet from "node:net"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -14,8 +13,10 @@ import * as RpcClient from "effect/rpc/RpcClient"
 import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as RpcServer from "effect/rpc/RpcServer"
 import * as Socket from "effect/socket/Socket"
+import * as SocketServer from "effect/socket/SocketServer"
 import { Unavailable } from "../model/FsError.ts"
-import { builtin, Fs } from "../runtime/node.ts"
+import { builtin } from "../runtime/node.ts"
+import { listenAt, SocketFileError } from "./unixSocket.ts"
 
 export type Address =
   | { readonly _tag: "Unix"; readonly path: string }
@@ -29,7 +30,8 @@ const rpcPath = "/rpc"
 export const parse = (text: string): Address | undefined => {
   if (text.startsWith("unix:")) {
     const path = text.slice("unix:".length).replace(/^\/\/(?=\/)/, "")
-    return path === "" ? undefined : { _tag: "Unix", path }
+    // A name that begins with NUL would be an abstract socket, to which every program of the machine may connect.
+    return path === "" || path.includes("\0") ? undefined : { _tag: "Unix", path }
   }
   const at = text.lastIndexOf(":")
   const host = text.slice(0, at).replace(/^\[(.*)\]$/, "$1")
@@ -110,32 +112,25 @@ export const clientProtocol = (url: string): Layer.Layer<RpcClient.Protocol, Una
   )
 }
 
-/** Removes the socket of a server that has ended without removing it. */
-const removeStaleSocket = (path: string): Effect.Effect<void> =>
-  Effect.callback<void>((resume) => {
-    if (Fs.lstatSync(path, { throwIfNoEntry: false })?.isSocket() !== true) return resume(Effect.void)
-    const socket = builtin<typeof NodeNet>("node:net").connect({ path })
-    socket.once("connect", () => {
-      socket.destroy()
-      resume(Effect.void)
-    })
-    socket.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "ECONNREFUSED") Fs.rmSync(path, { force: true })
-      resume(Effect.void)
-    })
-  })
-
 /** Provides the server protocol of a Unix socket. */
 export const unixProtocol = (path: string): Layer.Layer<RpcServer.Protocol, Unavailable> =>
   RpcServer.layerProtocolSocketServer.pipe(
     Layer.provide([
-      Layer.unwrap(Effect.map(Effect.andThen(removeStaleSocket(path), platformSocketServer), ({ layer }) => layer({ path }))),
+      Layer.effect(
+        SocketServer.SocketServer,
+        Effect.flatMap(platformSocketServer, ({ make }) => listenAt(path, (path) => make({ path })))
+      ),
       RpcSerialization.layerNdjson
     ]),
     Layer.catch((error) =>
       Layer.effectContext(
         Effect.fail(
-          isUnavailable(error) ? error : unavailable("Remote.listen", `the server cannot listen on ${path} (${codeOf(error)})`)
+          isUnavailable(error)
+            ? error
+            : unavailable(
+                "Remote.listen",
+                `the server cannot listen on ${path} (${error instanceof SocketFileError ? error.message : codeOf(error)})`
+              )
         )
       )
     )

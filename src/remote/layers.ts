@@ -79,7 +79,12 @@ const toBackendError = (fault: Fault): BackendError => {
   const error = promote(fault, "Remote.layer", "")
   return error._tag === "IoError" || error._tag === "Timeout" || error._tag === "Unavailable"
     ? error
-    : new Unavailable({ operation: "Remote.layer", path: "", detail: `the server refused the client: ${error.message}` })
+    : new Unavailable({
+        operation: "Remote.layer",
+        path: "",
+        detail: `the server refused the client: ${fault["detail"] ?? error.message}`,
+        hint: "Give the token of the server: the option token in a program, FS_ALGEBRA_TOKEN or --token-file for a command."
+      })
 }
 
 export const layer = (options: ClientOptions = {}): Layer.Layer<Filesystem, BackendError, RpcClient.Protocol> =>
