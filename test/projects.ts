@@ -12,6 +12,7 @@ export const engines = [
   "test/backends/container/{docker,hostile,killed,life,overlay,sandbox}.test.ts",
   "test/cli/container.test.ts",
   "test/conformance/{containerExec,containerOverlay}.test.ts",
+  "test/adapters/httpStaticFiles.browser.test.ts",
   "test/debug/browser/{accessible,files,large,live,panels,shell,unusual}.test.ts",
   "test/agent/section.podman.test.ts",
   "test/history/containers.test.ts",
