@@ -11,7 +11,7 @@ export type Root =
 
 const directory: Root = { _tag: "Directory" }
 
-const schemes = "http://HOST:PORT, ws://HOST:PORT, unix:PATH or s3://BUCKET/PREFIX"
+const schemes = "http://HOST:PORT, ws://HOST:PORT, unix:PATH, ssh://HOST/PATH or s3://BUCKET/PREFIX"
 
 const invalid = (detail: string, hint: string): Root => ({ _tag: "Invalid", detail, hint })
 
@@ -28,6 +28,14 @@ const parseServer = (text: string): Root => {
     ? { _tag: "Server", url: text }
     : invalid("the address of a server has no query and no fragment", "Give the address as fs-algebra serve prints it.")
 }
+
+const parseSsh = (text: string): Root =>
+  /^ssh:\/\/(?:[\w.][\w.-]*@)?(?:\[[\da-f:.]+\]|[\w.][\w.-]*)(?::\d{1,5})?\/./i.test(text)
+    ? { _tag: "Server", url: text }
+    : invalid(
+        "an address of ssh needs a host and a path, and has no password",
+        "Give ssh://USER@HOST/PATH, or ssh://HOST/~/PATH for a path in the home directory."
+      )
 
 const parseBucket = (text: string): Root => {
   const [bucket = "", ...rest] = text.slice("s3://".length).split("/")
@@ -50,13 +58,14 @@ export const parseRoot = (text: string, currentDirectory: string): Root => {
       ? invalid("the address has no path", "Give unix:PATH, relative to the current directory or absolute.")
       : { _tag: "Server", url: `unix:${resolve(currentDirectory, path)}` }
   }
-  const isKnown = /^(?:https?|wss?|s3)$/.test(name)
+  const isKnown = /^(?:https?|wss?|ssh|s3)$/.test(name)
   if (scheme[2] === undefined) {
     return isKnown && !existsSync(resolve(currentDirectory, text))
       ? invalid("there is no such directory, and an address has two slashes", `Give a directory, ${schemes}.`)
       : directory
   }
   if (name === "s3") return parseBucket(text)
+  if (name === "ssh") return parseSsh(text)
   return isKnown
     ? parseServer(text)
     : invalid(`${name}: is not a kind of address that can be a root`, `Give a directory, ${schemes}.`)

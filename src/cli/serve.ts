@@ -111,22 +111,48 @@ const announce = Effect.fnUntraced(function* (url: string, token: "file" | "vari
   }
 })
 
+/** Runs a server with the served filesystem and the largest limits of its clients. */
+const withServed =
+  (input: ServeInput) =>
+  <A, E, R>(
+    server: Effect.Effect<A, E, R | Filesystem>
+  ): Effect.Effect<A, E | Complaint, Exclude<R, Filesystem> | Filesystem> =>
+    Effect.flatMap(
+      Effect.flatMap(Filesystem, (fs) => confine(fs, input)),
+      (fs) =>
+        server.pipe(
+          Effect.provideService(Filesystem, fs),
+          Effect.provideService(Limits.Limits, input.limits === undefined ? limits : Limits[input.limits])
+        )
+    )
+
+/** Serves one client, which has started this process, for example with ssh. Whoever can start the process needs no token. */
+const serveStandardStreams = Effect.fnUntraced(function* (input: ServeInput) {
+  const { tokenFile } = yield* Settings
+  if (tokenFile !== undefined) {
+    return yield* usage("--token-file cannot be combined with --listen stdio", "Leave out --token-file.")
+  }
+  yield* Remote.serveStandardStreams({ readOnly: input.readOnly }).pipe(
+    Effect.mapError((error) => listenComplaint(input.listen, error)),
+    withServed(input)
+  )
+})
+
 export const serve = Effect.fnUntraced(
   function* (input: ServeInput) {
     const { tokenFile } = yield* Settings
+    if (input.listen === "stdio") return yield* serveStandardStreams(input)
     const parsed = yield* parseListen(input.listen)
     const wrong = parsed._tag === "Unix" ? checkSocketDirectory(parsed.path) : undefined
     if (wrong !== undefined) return yield* wrong
     const token = yield* readToken(tokenFile)
-    const fs = yield* confine(yield* Filesystem, input)
     const address =
       parsed._tag === "Unix"
         ? `unix:${parsed.path}`
         : `${parsed.host.includes(":") ? `[${parsed.host}]` : parsed.host}:${parsed.port}`
     const listening = yield* Remote.listen(address, { readOnly: input.readOnly, token }).pipe(
-      Effect.provideService(Filesystem, fs),
-      Effect.provideService(Limits.Limits, input.limits === undefined ? limits : Limits[input.limits]),
-      Effect.mapError((error) => listenComplaint(input.listen, error))
+      Effect.mapError((error) => listenComplaint(input.listen, error)),
+      withServed(input)
     )
     const kind = token === undefined ? undefined : tokenFile === undefined ? "variable" : "file"
     yield* announce(urlOf(parsed, listening), kind, !Address.isLocal(parsed))

@@ -111,7 +111,7 @@ export const listenAt = <A, E, R>(
   process.platform === "win32"
     ? listen(path)
     : Effect.acquireUseRelease(
-        attempt(() => Fs.mkdtempSync(join(dirname(path), "."))),
+        attempt(() => Fs.mkdtempSync(`${dirname(path)}/.`)),
         (directory) =>
           Effect.gen(function* () {
             const bound = join(directory, boundName)

@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import { spawnSync } from "node:child_process"
-import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { dirname } from "node:path"
+import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, watch, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as Remote from "../../src/remote/Remote.ts"
 import { inMemory } from "../conformance/filesystems.ts"
@@ -41,6 +41,23 @@ describe("the Unix socket of a server", () => {
       assert.strictEqual(readdirSync(dirname(pathOf(address))).length, 1)
       yield* Scope.close(scope, Exit.void)
       assert.deepStrictEqual(readdirSync(dirname(pathOf(address))), [])
+    }).pipe(Effect.scoped, Effect.provide(inMemory))
+  )
+
+  it.live("writes nothing outside the directory of the socket", () =>
+    Effect.gen(function* () {
+      const address = yield* unixAddress
+      const top = dirname(pathOf(address))
+      mkdirSync(join(top, "run"))
+      const names: Array<string> = []
+      const watcher = watch(top, (_, name) => void names.push(name ?? ""))
+      yield* Remote.listen(`unix:${join(top, "run", "a.sock")}`)
+      yield* Effect.sleep("100 millis")
+      watcher.close()
+      assert.deepStrictEqual(
+        names.filter((name) => name !== "run"),
+        []
+      )
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )
 

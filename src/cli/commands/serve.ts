@@ -12,7 +12,8 @@ export const serve = subcommandOn(servedLayer)(
     description: `Serve the directory, until the command is stopped, to every command with --root URL and to programs that use Remote.
 Standard error shows the URL. A Unix socket may be used by this user only. A server that other machines can reach needs
 a token, in the private file of --token-file or in FS_ALGEBRA_TOKEN; clients give the same token. If the root is itself
-a server, its token is in FS_ALGEBRA_TOKEN. When the server ends, files that clients are still writing keep their old
+a server, its token is in FS_ALGEBRA_TOKEN. With --listen stdio the server has one client, which has started it, as
+ssh does for --root ssh://HOST/PATH. When the server ends, files that clients are still writing keep their old
 content.`,
     examples: [
       [`--listen "unix:$XDG_RUNTIME_DIR/files.sock"`, "For this user on this machine"],
@@ -22,7 +23,7 @@ content.`,
     ]
   },
   {
-    listen: flags.requiredText("listen", "ADDRESS", "unix:PATH or HOST:PORT; port 0 is any free port"),
+    listen: flags.requiredText("listen", "ADDRESS", "unix:PATH, HOST:PORT (port 0 is any free port), or stdio"),
     readOnly: flags.toggle("read-only", "Refuse all changes"),
     deletes: flags.toggle("no-delete", "Refuse every removal and move").pipe(Flag.map((isGiven) => !isGiven)),
     allow: flags.repeated("allow", "GLOB", "Allow access only to these paths (may be repeated)"),
