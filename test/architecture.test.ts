@@ -58,7 +58,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
   },
   repository: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],
-    packages: (specifier) => node(specifier) || is("effect/sql", "effect/encoding", "@nats-io")(specifier)
+    packages: (specifier) => node(specifier) || is("effect/sql", "effect/reactivity", "effect/encoding", "@nats-io")(specifier)
   },
   workspace: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],
