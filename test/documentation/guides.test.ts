@@ -7,6 +7,7 @@ import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { execFileSync, spawnSync } from "node:child_process"
@@ -14,6 +15,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFil
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { busyboxRoot, describePodman } from "../backends/container/podman.ts"
+import { describeSftp, type Sshd, sshd } from "../backends/sftp/servers.ts"
 import {
   Filesystem,
   type FilesystemToolkit,
@@ -535,6 +537,7 @@ const notRun: Readonly<Record<string, string>> = {
   correctReport: "needs a store of buckets: test/backends/bucket runs the same calls on two",
   onPostgres: "needs a server of Postgres: test/repository/stores runs the laws on one",
   stored: "needs a directory of the system: test/repository/stores runs the laws in others",
+  publishNote: "needs an SSH server: it is run below where there is one",
   inContainer: "needs an engine of containers: it is run below where there is one",
   serve: "needs a cluster of NATS servers by these names; test/journal runs the same on one server"
 }
@@ -596,6 +599,18 @@ describe("the programs of the README and the guides", () => {
   })
 
   for (const [name, run] of Object.entries(runs)) it(`return the documented result in ${name}`, run)
+
+  describeSftp("with sshd", () => {
+    it("publishNote writes and edits a file on the server", async () => {
+      type Publish = (server: Sshd["login"], key: string, root: string) => Effect.Effect<string, unknown>
+      const { publishNote } = await load<{ publishNote: Publish }>("publishNote")
+      const { login } = await sshd()
+      const root = scratch()
+      const note = await Effect.runPromise(publishNote(login, Redacted.value(login.privateKey!), root))
+      assert.strictEqual(note, "# Final\n")
+      assert.strictEqual(readFileSync(join(root, "note.md"), "utf8"), "# Final\n")
+    })
+  })
 
   describePodman("with podman", () => {
     it("inContainer runs its command on the files of the container", async () => {
