@@ -59,7 +59,8 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
   },
   repository: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],
-    packages: (specifier) => node(specifier) || is("cborg", "effect/sql", "effect/encoding", "@nats-io")(specifier)
+    packages: (specifier) =>
+      node(specifier) || is("cborg", "effect/sql", "effect/reactivity", "effect/encoding", "@nats-io")(specifier)
   },
   workspace: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],
