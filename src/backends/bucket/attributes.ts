@@ -14,10 +14,11 @@ export interface EntryAttributes {
 export const defaultFileMode = 0o644
 export const defaultDirectoryMode = 0o755
 
-const prefix = "x-amz-meta-fs-algebra-"
-const modeHeader = `${prefix}mode`
-const timeHeader = `${prefix}mtime`
-const linkHeader = `${prefix}link`
+/** The prefix of the headers with metadata of this library. */
+export const metadataPrefix = "x-amz-meta-fs-algebra-"
+const modeHeader = `${metadataPrefix}mode`
+const timeHeader = `${metadataPrefix}mtime`
+const linkHeader = `${metadataPrefix}link`
 
 /** The largest time of a Date, in milliseconds. */
 const maxMillis = 8.64e15

@@ -3,7 +3,7 @@ import type * as Xml from "effect/encoding/Xml"
 import * as Effect from "effect/Effect"
 import { ioError, type Fault } from "../../model/Fault.ts"
 import { randomUUID } from "../../runtime/node.ts"
-import { attributesOf, type EntryAttributes, headersOf } from "./attributes.ts"
+import { attributesOf, type EntryAttributes, headersOf, metadataPrefix } from "./attributes.ts"
 import { type Answer, childrenOf, type Client, hashHeader, parseXml, textOf } from "./client.ts"
 
 export interface ObjectHead {
@@ -14,6 +14,8 @@ export interface ObjectHead {
   /** The id of the write that stored the object, if this library stored it. */
   readonly writeId: string | undefined
   readonly attributes: EntryAttributes
+  /** The headers and metadata of other programs, which a change of attributes must keep. */
+  readonly foreign: Readonly<Record<string, string>>
 }
 
 export interface ListedObject {
@@ -42,6 +44,14 @@ export const absent: Condition = { _tag: "Absent" }
 /** The form of an entity tag in `If-Match` of a write. radosgw compares the quotes too, so it needs the bare tag. */
 export type TagForm = "quoted" | "bare"
 
+/** The metadata of a new object. */
+export type Labels = Partial<Pick<ObjectHead, "attributes" | "foreign">>
+
+const labelHeaders = ({ attributes, foreign }: Labels): Record<string, string> => ({
+  ...foreign,
+  ...(attributes === undefined ? {} : headersOf(attributes))
+})
+
 export interface Part {
   readonly number: number
   readonly etag: string
@@ -52,7 +62,7 @@ export type Stored = { readonly _tag: "Stored"; readonly etag: string } | { read
 
 export const refusedWrite: Stored = { _tag: "Refused" }
 
-const writeIdHeader = "x-amz-meta-fs-algebra-write"
+const writeIdHeader = `${metadataPrefix}write`
 
 const bare = (etag: string): string => etag.replace(/^W\//, "").replace(/^"|"$/g, "")
 
@@ -70,13 +80,32 @@ const millisOf = (text: string): number | undefined => {
   return Number.isNaN(millis) ? undefined : millis
 }
 
+const contentHeaders: ReadonlySet<string> = new Set([
+  "cache-control",
+  "content-disposition",
+  "content-encoding",
+  "content-language",
+  "content-type",
+  "expires"
+])
+
+const foreignOf = (headers: Answer["headers"]): Record<string, string> => {
+  const foreign: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    const isMetadata = name.startsWith("x-amz-meta-") && !name.startsWith(metadataPrefix)
+    if (value !== undefined && (isMetadata || contentHeaders.has(name))) foreign[name] = value
+  }
+  return foreign
+}
+
 const headOf = ({ headers }: Answer, sizeBytes: number): ObjectHead => {
   return {
     etag: headers["etag"] ?? "",
     sizeBytes,
     modifiedMillis: millisOf(headers["last-modified"] ?? ""),
     writeId: headers[writeIdHeader],
-    attributes: attributesOf(headers)
+    attributes: attributesOf(headers),
+    foreign: foreignOf(headers)
   }
 }
 
@@ -131,7 +160,7 @@ export interface Objects {
     hash: string,
     condition: Condition,
     form: TagForm,
-    attributes?: EntryAttributes
+    labels?: Labels
   ) => Effect.Effect<Stored, Fault>
   /** Returns false if the condition failed. A missing object counts as deleted. */
   readonly remove: (key: string, condition: Condition, form: TagForm) => Effect.Effect<boolean, Fault>
@@ -141,7 +170,7 @@ export interface Objects {
     readonly limit?: number | undefined
     readonly after?: string | undefined
   }) => Effect.Effect<Page, Fault>
-  readonly startUpload: (key: string, attributes?: EntryAttributes) => Effect.Effect<Upload, Fault>
+  readonly startUpload: (key: string, labels?: Labels) => Effect.Effect<Upload, Fault>
   readonly putPart: (upload: Upload, number: number, bytes: Uint8Array) => Effect.Effect<Part, Fault>
   readonly complete: (
     upload: Upload,
@@ -220,7 +249,7 @@ export const make = ({ refused, send }: Client): Objects => {
             : Effect.fail(ioError(`the store sent ${answer.body.length} bytes where ${expected} were asked for`, "EPROTO"))
         }
       ),
-    put: (key, bytes, hash, condition, form, attributes = {}) =>
+    put: (key, bytes, hash, condition, form, labels = {}) =>
       Effect.suspend(() => {
         const writeId = randomUUID()
         return Effect.flatMap(
@@ -230,7 +259,7 @@ export const make = ({ refused, send }: Client): Objects => {
             body: bytes,
             headers: {
               ...conditionHeaders(condition, form),
-              ...headersOf(attributes),
+              ...labelHeaders(labels),
               [writeIdHeader]: writeId,
               [hashHeader]: hash
             }
@@ -267,7 +296,7 @@ export const make = ({ refused, send }: Client): Objects => {
               })
             : refused(answer)
       ),
-    startUpload: (key, attributes = {}) =>
+    startUpload: (key, labels = {}) =>
       Effect.suspend(() => {
         const writeId = randomUUID()
         return Effect.flatMap(
@@ -275,7 +304,7 @@ export const make = ({ refused, send }: Client): Objects => {
             method: "POST",
             key,
             query: { uploads: "" },
-            headers: { ...headersOf(attributes), [writeIdHeader]: writeId }
+            headers: { ...labelHeaders(labels), [writeIdHeader]: writeId }
           }),
           (answer) =>
             answer.status !== 200

@@ -136,7 +136,8 @@ const openPort = (options: BucketOptions, endpoint: string, tuning: Tuning): Eff
     const bestEffort = [
       ...(support.put || isReadOnly(rules) ? [] : ["preconditions and creation: writes are sent without conditions"]),
       ...(support.remove ? [] : ["preconditions of deletions"]),
-      ...(support.complete ? [] : ["preconditions and creation by streams of more than one part"])
+      ...(support.complete ? [] : ["preconditions and creation by streams of more than one part"]),
+      ...(options.metadata === true ? ["modes and times that several programs change at once"] : [])
     ]
     return enforce(
       Port.makePort({

@@ -26,7 +26,7 @@ import { isReadOnly } from "../../port/Rules.ts"
 import { Buffer, concatenate } from "../../runtime/buffer.ts"
 import { hasher, sha256 } from "../../runtime/hash.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
-import { isRoot, linkMode, notALink, rootWriteFault } from "../faults.ts"
+import { isRoot, notALink, rootWriteFault } from "../faults.ts"
 import { defaultDirectoryMode, defaultFileMode, type EntryAttributes, linkBody, linkFault, linkSize } from "./attributes.ts"
 import { childOf, directoryKey, fileKey, isUnreachable } from "./keys.ts"
 import {
@@ -40,6 +40,7 @@ import {
   type Upload
 } from "./objects.ts"
 import type { Support } from "./probe.ts"
+import { makeSetAttributes } from "./setAttributes.ts"
 
 export interface Sizes {
   /** The bytes that opening a file reads. A file of at most this size is pinned. */
@@ -64,6 +65,7 @@ const concurrentLists = 16
 const changed: Fault = ioError("the object changed while it was read; read it again", "ESTALE")
 /** A fault of its own, by which `claim` recognises that the object changed between the check and the write. */
 const overtaken: Fault = accessDenied("busy", "other programs keep changing the object")
+const modeChanged: Fault = ioError("the permission bits changed while the stream was written; write it again", "EAGAIN")
 const unreachable: Fault = invalidPath('its key has a segment "." or "..", which no request can express')
 const crossDevice: Fault = ioError("a bucket cannot rename; the entry must be copied", "EXDEV")
 
@@ -143,14 +145,15 @@ export const makePort = (settings: Settings): Backend => {
 
   const modifiedAt = (millis: number | undefined) => (millis === undefined ? {} : { modifiedAt: DateTime.makeUnsafe(millis) })
 
-  const linkOf = ({ attributes }: Pick<ObjectHead, "attributes">): string | undefined =>
-    metadata ? attributes.link : undefined
+  /** Returns the target of a symlink. A listing knows a symlink by its size, so that every call decides by the size too. */
+  const linkOf = ({ attributes, sizeBytes }: Pick<ObjectHead, "attributes" | "sizeBytes">): string | undefined =>
+    metadata && sizeBytes === linkSize ? attributes.link : undefined
 
-  const fileStat = (path: FsPath, key: string, head: Omit<ObjectHead, "etag" | "writeId">): FileStat => {
+  const fileStat = (path: FsPath, key: string, head: Omit<ObjectHead, "etag" | "foreign" | "writeId">): FileStat => {
     const identity = `${place}/${key}`
     const { attributes, modifiedMillis, sizeBytes } = head
     if (!metadata) return { ...makeStat({ path, kind: "file", sizeBytes, identity }), ...modifiedAt(modifiedMillis) }
-    const link = attributes.link
+    const link = linkOf(head)
     const own =
       link === undefined
         ? makeStat({ path, kind: "file", sizeBytes, identity, mode: attributes.mode ?? defaultFileMode })
@@ -365,7 +368,7 @@ export const makePort = (settings: Settings): Backend => {
     attributes: EntryAttributes
   ): Effect.Effect<FileStat | undefined, Fault> => {
     const hash = sha256(bytes)
-    return Effect.flatMap(objects.put(key, bytes, hash, condition, support.form, attributes), (stored) => {
+    return Effect.flatMap(objects.put(key, bytes, hash, condition, support.form, { attributes }), (stored) => {
       if (stored._tag === "Stored") versions.set(key, stored.etag, hash)
       return statOf(path, key, bytes.length, stored)
     })
@@ -436,6 +439,7 @@ export const makePort = (settings: Settings): Backend => {
       let filled = 0
       let total = 0
       let upload: Upload | undefined
+      let modeAtStart: number | undefined
       const parts: Array<Part> = []
       const sendPart = Effect.gen(function* () {
         if (parts.length === maxParts) return yield* Effect.fail(tooManyParts)
@@ -443,8 +447,9 @@ export const makePort = (settings: Settings): Backend => {
           const key = yield* keyOf(path)
           if (key === undefined) return yield* Effect.fail(rootWriteFault(mode))
           const attributes = yield* attributesAfter(metadata && mode === "replace" ? yield* objects.head(key) : undefined)
+          modeAtStart = attributes.mode
           upload = yield* Effect.uninterruptible(
-            Effect.tap(objects.startUpload(key, attributes), (started) => Effect.sync(() => (upload = started)))
+            Effect.tap(objects.startUpload(key, { attributes }), (started) => Effect.sync(() => (upload = started)))
           )
         }
         parts.push(yield* objects.putPart(upload, parts.length + 1, buffer.subarray(0, filled)))
@@ -471,11 +476,14 @@ export const makePort = (settings: Settings): Backend => {
         return add(chunk)
       })
       const completed = (done: Upload) =>
-        publish(path, mode, support.complete, (key, _, condition) =>
-          Effect.flatMap(objects.complete(done, parts, condition, support.form), (stored) => {
-            if (stored._tag === "Stored") versions.set(key, stored.etag, hash.digest())
-            return statOf(path, key, total, stored)
-          })
+        publish(path, mode, support.complete, (key, present, condition) =>
+          // The store takes the metadata at the start of an upload.
+          metadata && present !== undefined && present.attributes.mode !== modeAtStart
+            ? Effect.fail(modeChanged)
+            : Effect.flatMap(objects.complete(done, parts, condition, support.form), (stored) => {
+                if (stored._tag === "Stored") versions.set(key, stored.etag, hash.digest())
+                return statOf(path, key, total, stored)
+              })
         )
       const run = Effect.gen(function* () {
         yield* consumed
@@ -575,52 +583,18 @@ export const makePort = (settings: Settings): Backend => {
     }
   }
 
-  const tooLargeToChange: Fault = ioError(
-    `S3 rewrites an object to change its metadata, and this one has more than ${sizes.append} bytes; write it anew`,
-    "EFBIG"
-  )
-
-  /** Changes the attributes of the object at a path. S3 changes metadata only together with the content. */
-  const setAttributes = (path: FsPath, changes: EntryAttributes): Effect.Effect<void, Fault> => {
-    const merge = ({ attributes }: Pick<ObjectHead, "attributes">): EntryAttributes => ({
-      ...attributes,
-      mode: changes.mode ?? attributes.mode,
-      modifiedMillis: changes.modifiedMillis ?? attributes.modifiedMillis
-    })
-    const isAlready = ({ attributes }: ObjectHead, defaultMode: number): boolean =>
-      (changes.mode === undefined || changes.mode === (attributes.mode ?? defaultMode)) &&
-      (changes.modifiedMillis === undefined || changes.modifiedMillis === attributes.modifiedMillis)
-    const change = Effect.gen(function* () {
-      const key = yield* keyOf(path)
-      const file = yield* headOf(path)
-      if (key !== undefined && file !== undefined) {
-        if (linkOf(file) !== undefined && changes.mode !== undefined) return yield* Effect.fail(linkMode)
-        if (isAlready(file, defaultFileMode)) return true
-        if (file.sizeBytes > sizes.append) return yield* Effect.fail(tooLargeToChange)
-        const bytes = yield* readWhole(key, file)
-        const condition: Condition = support.put ? { _tag: "Match", etag: file.etag } : noCondition
-        return bytes !== undefined && (yield* putBytes(path, bytes, condition, key, merge(file))) !== undefined
-      }
-      if (!(yield* isDirectory(path))) return yield* Effect.fail(notFound)
-      const marker = yield* markerOf(path)
-      if (marker !== undefined && isAlready(marker, defaultDirectoryMode)) return true
-      const directory = directoryKey(prefix, path)
-      if (directory === "") return yield* Effect.fail(isRoot)
-      const condition: Condition = !support.put
-        ? noCondition
-        : marker === undefined
-          ? absent
-          : { _tag: "Match", etag: marker.etag }
-      const attributes = merge(marker ?? { attributes: {} })
-      const stored = yield* objects.put(directory, new Uint8Array(), emptyHash, condition, support.form, attributes)
-      return stored._tag === "Stored"
-    })
-    const attempt = (left: number): Effect.Effect<void, Fault> =>
-      Effect.flatMap(change, (isDone) =>
-        isDone ? Effect.void : left === 0 ? Effect.fail(overtaken) : Effect.andThen(shortPause, attempt(left - 1))
-      )
-    return attempt(maxAttempts)
-  }
+  const setAttributes = makeSetAttributes({
+    settings,
+    keyOf,
+    headOf,
+    isDirectory,
+    linkOf,
+    readWhole,
+    hashOf: (key, head, bytes) => {
+      const hash = versions.get(key, head.etag) ?? sha256(bytes)
+      return { hash, keep: (etag: string) => versions.set(key, etag, hash) }
+    }
+  })
 
   const locks = makeLocks()
 

@@ -116,19 +116,65 @@ for (const [name, describeServer, server] of [
       })
     )
 
-    it.live("refuses a link whose target is too long for metadata, and a mode of a file that is too large to rewrite", () =>
+    it.live("refuses a link whose target is too long for metadata", () =>
       Effect.gen(function* () {
         const at = yield* Effect.promise(server)
-        const kept = make(yield* openAt(at, { prefix: freshPrefix(), metadata: true }, { sizes: { append: 10 } }))
+        const kept = make(yield* openAt(at, { prefix: freshPrefix(), metadata: true }))
         assert.strictEqual((yield* Effect.flip(kept.symlink("ln", "ü".repeat(300))))._tag, "PathTooLong")
-        yield* kept.write("large", "x".repeat(11))
-        const refused = yield* Effect.flip(kept.setAttributes("large", { mode: 0o600 }))
-        assert.deepInclude(refused, { _tag: "IoError", code: "EFBIG" })
-        yield* kept.setAttributes("large", { mode: 0o644 })
-        assert.deepStrictEqual(
-          (yield* kept.list()).map(({ name }) => name),
-          ["large"]
+        assert.deepStrictEqual(yield* kept.list(), [])
+      })
+    )
+
+    it.live("changes the mode of a file and keeps its content, its type and the metadata of other programs", () =>
+      Effect.gen(function* () {
+        const at = yield* Effect.promise(server)
+        for (const append of [10, 100]) {
+          const prefix = freshPrefix()
+          const kept = make(yield* openAt(at, { prefix, metadata: true }, { sizes: { append } }))
+          const headers = { "content-type": "image/png", "cache-control": "no-store", "x-amz-meta-owner": "anna" }
+          yield* Effect.promise(() =>
+            aws.fetch(urlOf(at, `${prefix}dot.png`), { method: "PUT", body: "x".repeat(11), headers })
+          )
+          yield* kept.setAttributes("dot.png", { mode: 0o600 })
+          yield* kept.copy("dot.png", "copy.png")
+          const answer = yield* Effect.promise(() => aws.fetch(urlOf(at, `${prefix}dot.png`)))
+          for (const [name, value] of Object.entries(headers)) assert.strictEqual(answer.headers.get(name), value)
+          assert.strictEqual(yield* Effect.promise(() => answer.text()), "x".repeat(11))
+          assert.deepInclude(yield* kept.stat("copy.png"), { mode: 0o600, sizeBytes: 11 })
+        }
+      })
+    )
+
+    it.live("takes an object with a link's metadata and another size for a file in every call", () =>
+      Effect.gen(function* () {
+        const at = yield* Effect.promise(server)
+        const prefix = freshPrefix()
+        const kept = make(yield* openAt(at, { prefix, metadata: true }))
+        const headers = { "x-amz-meta-fs-algebra-link": "target" }
+        yield* Effect.promise(() => aws.fetch(urlOf(at, `${prefix}odd`), { method: "PUT", body: "hit", headers }))
+        assert.strictEqual((yield* kept.lstat("odd")).kind, "file")
+        assert.strictEqual((yield* kept.list())[0]?.kind, "file")
+        assert.strictEqual((yield* kept.grep("hit")).matches.length, 1)
+      })
+    )
+
+    it.live("ends a long stream with EAGAIN if the mode changes meanwhile, and keeps the old content", () =>
+      Effect.gen(function* () {
+        const at = yield* Effect.promise(server)
+        const prefix = freshPrefix()
+        const [one, other] = [
+          make(yield* openAt(at, { prefix, metadata: true })),
+          make(yield* openAt(at, { prefix, metadata: true }))
+        ]
+        yield* one.write("f", "old")
+        const chunks = Stream.concat(
+          Stream.make(new Uint8Array(9 * MiB)),
+          Stream.fromEffectDrain(Effect.orDie(other.setAttributes("f", { mode: 0o600 })))
         )
+        const refused = yield* Effect.flip(Stream.run(chunks, one.sink("f")))
+        assert.deepInclude(refused, { _tag: "IoError", code: "EAGAIN" })
+        assert.strictEqual(yield* one.readString("f"), "old")
+        assert.strictEqual((yield* one.stat("f")).mode, 0o600)
       })
     )
 
