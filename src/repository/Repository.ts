@@ -62,11 +62,9 @@ const transactionTags: ReadonlySet<string> = new Set([...backendTags, "Conflict"
  *
  * @example
  * ```ts
- * const program = Effect.gen(function* () {
- *   const fs = yield* Filesystem.Filesystem
- *   yield* fs.write("notes.md", "Remember.")
- *   return yield* fs.readString("notes.md")
- * })
+ * const program = Filesystem.Filesystem.use((fs) =>
+ *   Effect.andThen(fs.write("notes.md", "Remember."), fs.readString("notes.md"))
+ * )
  * const layer = Layer.provide(Repository.layer({ workspace: "team" }), Stores.layerMemory)
  * yield* Effect.provide(program, layer) // => "Remember."
  * ```
