@@ -4,7 +4,7 @@
  * `unit` has every file that no other project lists. Its files share a module cache, start no program and wait for no time.
  */
 
-/** Files that start an S3 server. They take longer than all other engines together, so `.ci/run` does not run them yet. */
+/** Files that start an S3 server. */
 export const buckets = ["test/backends/bucket/{faults,laws,store}.test.ts"]
 
 /** Files that start podman, Wine, NATS, Chromium or another JavaScript runtime. */
@@ -12,6 +12,7 @@ export const engines = [
   "test/backends/container/{docker,hostile,killed,life,overlay,sandbox}.test.ts",
   "test/cli/container.test.ts",
   "test/conformance/{containerExec,containerOverlay}.test.ts",
+  "test/adapters/httpStaticFiles.browser.test.ts",
   "test/debug/browser/{accessible,files,large,live,panels,shell,unusual}.test.ts",
   "test/agent/section.podman.test.ts",
   "test/history/containers.test.ts",

@@ -11,7 +11,7 @@
  * Limits:
  *
  * - There is no rename. A move copies and deletes, and other programs can see both.
- * - There are no symlinks, no permission bits and no watching. `metadata: true` is refused.
+ * - There is no watching. Symlinks, permission bits and times of directories exist only with `metadata: true`.
  * - An append rewrites the object, up to 64 MiB.
  * - An open file of at most 1 MiB keeps its content. A read from a larger file fails with IoError `ESTALE` if the object is
  *   replaced meanwhile.

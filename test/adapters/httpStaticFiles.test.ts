@@ -17,6 +17,7 @@ const tree = {
     "large.bin": large,
     empty: "",
     sub: { "index.html": "sub" },
+    odd: { "index.html": { "a.txt": "" } },
     "größe 1%.txt": "umlaut"
   },
   "secret.txt": "secret"
@@ -61,6 +62,7 @@ describe("HttpStaticFiles", () => {
   for (const [path, status, body] of [
     ["/", 200, "<p>hello"],
     ["/sub/", 200, "sub"],
+    ["/odd/", 404, undefined],
     ["/gr%C3%B6%C3%9Fe%201%25.txt", 200, "umlaut"],
     ["/empty", 200, ""],
     ["/large.bin", 200, large],

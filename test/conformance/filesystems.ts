@@ -12,6 +12,7 @@ import { type Algebra, decorate, Filesystem, layer, make } from "../../src/files
 import { mount } from "../../src/filesystem/Mounts.ts"
 import { overlay } from "../../src/filesystem/Overlay.ts"
 import { fromFileSystem, toFileSystem } from "../../src/filesystem/Platform.ts"
+import { parallelExplore } from "../../src/port/parallelExplorer.ts"
 import { type Files, plant } from "../../src/testing/Files.ts"
 import { Bench } from "../../src/testing/Law.ts"
 import * as Session from "../../src/workspace/Session.ts"
@@ -141,7 +142,8 @@ export const combinators: ReadonlyArray<readonly [name: string, layer: Layer.Lay
 /** Combinators that pass on every call. */
 export const passThrough: ReadonlyArray<readonly [name: string, layer: Layer.Layer<Filesystem, unknown>]> = [
   ["traced", decorated(traced)],
-  ["retry", decorated(retry({ times: 2 }))]
+  ["retry", decorated(retry({ times: 2 }))],
+  ["parallel listing", decorated((self) => make({ ...self.port, explore: parallelExplore(self.port, 4) }))]
 ]
 
 /** A read-only view. The filesystem below it is writable, so that a test can plant its files. */

@@ -85,7 +85,8 @@ const bucket = Effect.sync(() =>
       shownRoot: "s3://bucket/",
       rules: {},
       sizes: Bucket.defaultSizes,
-      bestEffort: []
+      bestEffort: [],
+      metadata: false
     })
   )
 )

@@ -16,7 +16,12 @@ const quoted = (text: string): string =>
 const withCode = <E extends Error>(error: E, code: string): E => Object.assign(error, { code })
 
 export const invalidType = (name: string, expected: string, value: unknown): TypeError =>
-  withCode(new TypeError(`The "${name}" argument must be ${expected}. Received ${shown(value)}`), "ERR_INVALID_ARG_TYPE")
+  withCode(
+    new TypeError(
+      `The "${name}" ${name.includes(".") ? "property" : "argument"} must be ${expected}. Received ${shown(value)}`
+    ),
+    "ERR_INVALID_ARG_TYPE"
+  )
 
 export const invalidValue = (name: string, value: unknown, why = "is invalid"): TypeError =>
   withCode(
@@ -57,9 +62,13 @@ export const toOptions = <Options extends object>(value: unknown): Options & { r
         ? { encoding: value }
         : value
   if (typeof options !== "object") throw invalidType("options", "one of type string or object", value)
-  const { encoding } = options as { readonly encoding?: unknown }
+  const { encoding, signal } = options as { readonly encoding?: unknown; readonly signal?: unknown }
   if (encoding !== undefined && encoding !== null && encoding !== "buffer" && !isEncoding(String(encoding))) {
     throw invalidValue("encoding", encoding, "is invalid encoding")
+  }
+  // Node takes any object with a property of this name for a signal.
+  if (signal !== undefined && (typeof signal !== "object" || signal === null || !("aborted" in signal))) {
+    throw invalidType("options.signal", "an instance of AbortSignal", signal)
   }
   return options as Options
 }

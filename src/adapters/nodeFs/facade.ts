@@ -24,6 +24,7 @@ import {
   makeWatch,
   openDirectory,
   type Run,
+  toSignal,
   watchChanges
 } from "./objects.ts"
 import { Dirent, Stats } from "./stats.ts"
@@ -62,7 +63,8 @@ export const build = Effect.fnUntraced(function* (
 
   const run: Run = async (effect, signal) => {
     if (isAborted(signal)) throw abortError(signal!)
-    const exit = await runExit(effect, { signal })
+    // An object that only resembles a signal can be aborted only before the call.
+    const exit = await runExit(effect, { signal: signal instanceof AbortSignal ? signal : undefined })
     if (Exit.isSuccess(exit)) return exit.value
     throw isAborted(signal) ? abortError(signal!) : Cause.squash(exit.cause)
   }
@@ -130,7 +132,7 @@ export const build = Effect.fnUntraced(function* (
       const callback = args.at(-1)
       if (typeof callback !== "function") throw invalidType("cb", "of type function", callback)
       const rest = args.slice(0, -1)
-      const signal = toSignal(rest)
+      const signal = findSignal(rest)
       run(call(...rest), signal).then(
         (value) => later(() => (callback as Callback)(null, ...(value === undefined ? [] : results(value, rest)))),
         (error: Error) => later(() => (callback as Callback)(error))
@@ -163,7 +165,7 @@ export const build = Effect.fnUntraced(function* (
 
   const promised: Record<string, unknown> = { constants }
   for (const name of Object.keys(common) as Array<keyof typeof common>) {
-    promised[name] = async (...args: ReadonlyArray<unknown>) => run(all[name](...args), toSignal(args))
+    promised[name] = async (...args: ReadonlyArray<unknown>) => run(all[name](...args), findSignal(args))
   }
   const streams = makeStreams({
     open: callbacks["open"],
@@ -178,15 +180,14 @@ export const build = Effect.fnUntraced(function* (
     open: async (...args: ReadonlyArray<unknown>) =>
       new FileHandle((await run(all.open(...args))) as number, contents, run, streams),
     realpath: async (...args: ReadonlyArray<unknown>) => run(realpathNative(...args)),
-    readFile: async (file: unknown, options?: unknown) =>
-      run(all.readFile(handleOf(file) ?? file, options), toSignal([options])),
+    readFile: async (file: unknown, options?: unknown) => run(all.readFile(handleOf(file) ?? file, options), toSignal(options)),
     writeFile: async (file: unknown, data: unknown, options?: unknown) =>
-      run(all.writeFile(handleOf(file) ?? file, await collect(data, options), options), toSignal([options])),
+      run(all.writeFile(handleOf(file) ?? file, await collect(data, options), options), toSignal(options)),
     appendFile: async (file: unknown, data: unknown, options?: unknown) =>
-      run(all.appendFile(handleOf(file) ?? file, data, options), toSignal([options])),
+      run(all.appendFile(handleOf(file) ?? file, await collect(data, options), options), toSignal(options)),
     watch: (path: unknown, options?: unknown) => {
       const changes = watchChanges(core, toPath(path, "filename"), toOptions(options))
-      const signal = toSignal([options])
+      const signal = toSignal(options)
       return Stream.toAsyncIterableWith(signal === undefined ? changes : Stream.merge(changes, failOnAbort(signal)), context)
     }
   })
@@ -220,10 +221,8 @@ const failOnAbort = (signal: AbortSignal): Stream.Stream<never, Error> =>
     })
   )
 
-const toSignal = (args: ReadonlyArray<unknown>): AbortSignal | undefined => {
-  for (const value of args) {
-    if (typeof value === "object" && value !== null && "signal" in value && value.signal instanceof AbortSignal)
-      return value.signal
-  }
-  return undefined
+/** Returns the signal of a call's last argument, if these are options. */
+const findSignal = (args: ReadonlyArray<unknown>): AbortSignal | undefined => {
+  const options = args.at(-1)
+  return typeof options === "object" && options !== null && "signal" in options ? toSignal(options) : undefined
 }

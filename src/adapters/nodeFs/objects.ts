@@ -26,10 +26,14 @@ type Streams = (path: unknown, options: StreamOptions) => unknown
 
 export const isAborted = (signal: AbortSignal | undefined): boolean => signal?.aborted === true
 
+/** Returns the signal of the options. Throws for options that Node refuses. */
+export const toSignal = (options: unknown): AbortSignal | undefined =>
+  toOptions<{ readonly signal?: AbortSignal }>(options).signal
+
 export const abortError = (signal: AbortSignal): Error =>
   Object.assign(new Error("The operation was aborted", { cause: signal.reason }), { name: "AbortError", code: "ABORT_ERR" })
 
-const closedError = (syscall: string): Error => Object.assign(new Error("file closed"), { code: "EBADF", syscall })
+const closedError = (method: string): Error => Object.assign(new Error("file closed"), { code: "EBADF", syscall: method })
 
 const isClosedAlready = (error: Error): boolean => "code" in error && error.code === "EBADF"
 
@@ -54,8 +58,8 @@ export class FileHandle {
     return this.#fd
   }
 
-  async #hold<A>(syscall: string, use: (fd: number) => Promise<A>): Promise<A> {
-    if (this.#fd === -1) throw closedError(syscall)
+  async #hold<A>(method: string, use: (fd: number) => Promise<A>): Promise<A> {
+    if (this.#fd === -1) throw closedError(method)
     const running = use(this.#fd)
     this.#running.add(running)
     try {
@@ -64,8 +68,9 @@ export class FileHandle {
       this.#running.delete(running)
     }
   }
-  #call<A>(syscall: string, effect: (fd: number) => Effect.Effect<A, Error>): Promise<A> {
-    return this.#hold(syscall, (fd) => this.#run(effect(fd)))
+  /** Runs a call. `name` is that of the method, which Node puts into the error of a closed handle. */
+  #call<A>(name: string, effect: (fd: number) => Effect.Effect<A, Error>): Promise<A> {
+    return this.#hold(name, (fd) => this.#run(effect(fd)))
   }
 
   /** Closes the descriptor after the calls that still run. */
@@ -90,19 +95,21 @@ export class FileHandle {
     return { bytesRead, buffer: target }
   }
   async readv(buffers: unknown, position?: unknown) {
-    return { bytesRead: await this.#call("read", (fd) => this.#calls.readv(fd, buffers, position)), buffers }
+    return { bytesRead: await this.#call("readv", (fd) => this.#calls.readv(fd, buffers, position)), buffers }
   }
   async write(data: unknown, ...rest: ReadonlyArray<unknown>) {
     return { bytesWritten: await this.#call("write", (fd) => this.#calls.write(fd, data, ...rest)), buffer: data }
   }
   async writev(buffers: unknown, position?: unknown) {
-    return { bytesWritten: await this.#call("write", (fd) => this.#calls.writev(fd, buffers, position)), buffers }
+    return { bytesWritten: await this.#call("writev", (fd) => this.#calls.writev(fd, buffers, position)), buffers }
   }
   readFile(options?: unknown) {
-    return this.#call("read", (fd) => this.#calls.readFile(fd, options))
+    return this.#hold("readFile", async (fd) => this.#run(this.#calls.readFile(fd, options), toSignal(options)))
   }
   writeFile(data: unknown, options?: unknown): Promise<void> {
-    return this.#hold("write", async (fd) => this.#run(this.#calls.writeFile(fd, await collect(data, options), options)))
+    return this.#hold("writeFile", async (fd) =>
+      this.#run(this.#calls.writeFile(fd, await collect(data, options), options), toSignal(options))
+    )
   }
   appendFile(data: unknown, options?: unknown) {
     return this.writeFile(data, options)
@@ -126,7 +133,7 @@ export class FileHandle {
     return this.#call("fchown", (fd) => this.#calls.fchown(fd, uid, gid))
   }
   utimes(atime: unknown, mtime: unknown) {
-    return this.#call("futime", (fd) => this.#calls.futimes(fd, atime, mtime))
+    return this.#call("futimes", (fd) => this.#calls.futimes(fd, atime, mtime))
   }
   createReadStream(options?: unknown) {
     return this.#streams.read("", { ...toOptions<StreamOptions>(options), fd: this })
@@ -139,6 +146,9 @@ export class FileHandle {
     return builtin<typeof NodeReadline>("node:readline").createInterface({ input, crlfDelay: Infinity })
   }
   readableWebStream() {
+    if (this.#fd === -1) {
+      throw Object.assign(new Error("Invalid state: The FileHandle is closed"), { code: "ERR_INVALID_STATE" })
+    }
     return builtin<typeof NodeStream>("node:stream").Readable.toWeb(
       this.createReadStream({ autoClose: false }) as NodeStream.Readable
     )
@@ -152,7 +162,8 @@ export class FileHandle {
 export const collect = async (data: unknown, options: unknown): Promise<unknown> => {
   const isChunks = typeof data === "object" && data !== null && !ArrayBuffer.isView(data)
   if (!isChunks || !(Symbol.asyncIterator in data || Symbol.iterator in data)) return data
-  const { encoding, signal } = toOptions<{ readonly signal?: AbortSignal }>(options)
+  const { encoding } = toOptions(options)
+  const signal = toSignal(options)
   const chunks: Array<Uint8Array> = []
   if (isAborted(signal)) throw abortError(signal!)
   for await (const chunk of data as AsyncIterable<unknown>) {

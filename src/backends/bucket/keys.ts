@@ -36,7 +36,12 @@ export const isUnreachable = (key: string): boolean => key.split("/").some((segm
 const isPlain = (name: string): boolean => name !== "" && !name.includes("/") && parse(name) === name && name !== root
 
 /** Returns the entry of a listing. `isShadowed` is true for a directory with the name of a file, which hides the directory. */
-export const childOf = (name: string, kind: "file" | "directory", isShadowed: boolean, sizeBytes?: number): Child => {
+export const childOf = (
+  name: string,
+  kind: "file" | "directory" | "symlink",
+  isShadowed: boolean,
+  sizeBytes?: number
+): Child => {
   const size = sizeBytes === undefined ? {} : { sizeBytes }
   if (!isShadowed && isPlain(name)) return { name, kind, addressable: true, ...size }
   const escaped = escapeName(Buffer.from(name, "utf8"))

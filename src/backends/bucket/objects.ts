@@ -3,6 +3,7 @@ import type * as Xml from "effect/encoding/Xml"
 import * as Effect from "effect/Effect"
 import { ioError, type Fault } from "../../model/Fault.ts"
 import { randomUUID } from "../../runtime/node.ts"
+import { attributesOf, type EntryAttributes, headersOf } from "./attributes.ts"
 import { type Answer, childrenOf, type Client, hashHeader, parseXml, textOf } from "./client.ts"
 
 export interface ObjectHead {
@@ -12,6 +13,7 @@ export interface ObjectHead {
   readonly modifiedMillis: number | undefined
   /** The id of the write that stored the object, if this library stored it. */
   readonly writeId: string | undefined
+  readonly attributes: EntryAttributes
 }
 
 export interface ListedObject {
@@ -68,7 +70,8 @@ const headOf = ({ headers }: Answer, sizeBytes: number): ObjectHead => {
     etag: headers["etag"] ?? "",
     sizeBytes,
     modifiedMillis: Number.isNaN(modified) ? undefined : modified,
-    writeId: headers[writeIdHeader]
+    writeId: headers[writeIdHeader],
+    attributes: attributesOf(headers)
   }
 }
 
@@ -122,7 +125,8 @@ export interface Objects {
     bytes: Uint8Array,
     hash: string,
     condition: Condition,
-    form: TagForm
+    form: TagForm,
+    attributes?: EntryAttributes
   ) => Effect.Effect<Stored, Fault>
   /** Returns false if the condition failed. A missing object counts as deleted. */
   readonly remove: (key: string, condition: Condition, form: TagForm) => Effect.Effect<boolean, Fault>
@@ -132,7 +136,7 @@ export interface Objects {
     readonly limit?: number | undefined
     readonly after?: string | undefined
   }) => Effect.Effect<Page, Fault>
-  readonly startUpload: (key: string) => Effect.Effect<Upload, Fault>
+  readonly startUpload: (key: string, attributes?: EntryAttributes) => Effect.Effect<Upload, Fault>
   readonly putPart: (upload: Upload, number: number, bytes: Uint8Array) => Effect.Effect<Part, Fault>
   readonly complete: (
     upload: Upload,
@@ -211,7 +215,7 @@ export const make = ({ refused, send }: Client): Objects => {
             : Effect.fail(ioError(`the store sent ${answer.body.length} bytes where ${expected} were asked for`, "EPROTO"))
         }
       ),
-    put: (key, bytes, hash, condition, form) =>
+    put: (key, bytes, hash, condition, form, attributes = {}) =>
       Effect.suspend(() => {
         const writeId = randomUUID()
         return Effect.flatMap(
@@ -219,7 +223,12 @@ export const make = ({ refused, send }: Client): Objects => {
             method: "PUT",
             key,
             body: bytes,
-            headers: { ...conditionHeaders(condition, form), [writeIdHeader]: writeId, [hashHeader]: hash }
+            headers: {
+              ...conditionHeaders(condition, form),
+              ...headersOf(attributes),
+              [writeIdHeader]: writeId,
+              [hashHeader]: hash
+            }
           }),
           (answer) => stored(answer, key, writeId)
         )
@@ -253,11 +262,16 @@ export const make = ({ refused, send }: Client): Objects => {
               })
             : refused(answer)
       ),
-    startUpload: (key) =>
+    startUpload: (key, attributes = {}) =>
       Effect.suspend(() => {
         const writeId = randomUUID()
         return Effect.flatMap(
-          send({ method: "POST", key, query: { uploads: "" }, headers: { [writeIdHeader]: writeId } }),
+          send({
+            method: "POST",
+            key,
+            query: { uploads: "" },
+            headers: { ...headersOf(attributes), [writeIdHeader]: writeId }
+          }),
           (answer) =>
             answer.status !== 200
               ? refused(answer)

@@ -37,7 +37,10 @@ export interface BucketOptions extends CommonOptions {
         readonly sessionToken?: Redacted.Redacted | undefined
       }
     | undefined
-  /** True would keep modes, times and links as object metadata; it is refused for now. @default false */
+  /**
+   * True to keep permission bits, times and symlinks as metadata of the objects. A listing then asks for the metadata of each
+   * object of 1,067 bytes, because symlinks have this size. @default false
+   */
   readonly metadata?: boolean | undefined
   /**
    * True to refuse a store that ignores the conditions of writes. False to write without conditions: versions are then
@@ -70,9 +73,7 @@ const checkOptions = ({ bucket, metadata, prefix }: BucketOptions): InvalidArgum
   if (typeof bucket !== "string" || !/^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/.test(bucket)) {
     return invalid("bucket", "it must be the name of a bucket: 3 to 255 letters, digits, dots, dashes and underscores")
   }
-  if (metadata === true) {
-    return invalid("metadata", "modes, times and links cannot be kept as metadata yet; leave the option out")
-  }
+  if (metadata !== undefined && typeof metadata !== "boolean") return invalid("metadata", "it must be true or false")
   if (prefix !== undefined && (typeof prefix !== "string" || !prefix.isWellFormed() || /[\0-\x1f\x7f]/.test(prefix))) {
     return invalid("prefix", "it must be a text without control characters")
   }
@@ -130,7 +131,8 @@ const openPort = (options: BucketOptions, endpoint: string, tuning: Tuning): Eff
         shownRoot: `s3://${options.bucket}/${prefix}`,
         rules,
         sizes: { ...Port.defaultSizes, ...tuning.sizes },
-        bestEffort
+        bestEffort,
+        metadata: options.metadata === true
       })
     )
   })

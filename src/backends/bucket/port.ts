@@ -1,4 +1,5 @@
 /** The seven primitive operations on the objects of a bucket. */
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -19,12 +20,14 @@ import {
 } from "../../model/Fault.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/realms.ts"
-import type { Backend, Child, Commit, Handle, Rules } from "../../port/Backend.ts"
+import type { Backend, Child, Commit, Handle, Links, Rules } from "../../port/Backend.ts"
+import { parallelExplore } from "../../port/parallelExplorer.ts"
 import { isReadOnly } from "../../port/Rules.ts"
-import { concatenate } from "../../runtime/buffer.ts"
+import { Buffer, concatenate } from "../../runtime/buffer.ts"
 import { hasher, sha256 } from "../../runtime/hash.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
-import { isRoot, rootWriteFault } from "../faults.ts"
+import { isRoot, linkMode, notALink, rootWriteFault } from "../faults.ts"
+import { defaultDirectoryMode, defaultFileMode, type EntryAttributes, linkBody, linkFault, linkSize } from "./attributes.ts"
 import { childOf, directoryKey, fileKey, isUnreachable } from "./keys.ts"
 import {
   absent,
@@ -54,6 +57,9 @@ const maxParts = 10_000
 
 /** The largest range of one request. */
 const maxRange = 8 * 1024 * 1024
+
+/** The number of directories that a walk lists at the same time, and of links that a listing looks at. */
+const concurrentLists = 16
 
 const changed: Fault = ioError("the object changed while it was read; read it again", "ESTALE")
 /** A fault of its own, by which `claim` recognises that the object changed between the check and the write. */
@@ -101,10 +107,12 @@ export interface Settings {
   readonly rules: Rules
   readonly sizes: Sizes
   readonly bestEffort: ReadonlyArray<string>
+  /** True to keep modes, times and symlinks as metadata. */
+  readonly metadata: boolean
 }
 
 export const makePort = (settings: Settings): Backend => {
-  const { objects, place, prefix, sizes, support } = settings
+  const { metadata, objects, place, prefix, sizes, support } = settings
   const versions = makeVersions(10_000)
 
   const keyOf = (path: FsPath): Effect.Effect<string | undefined, Fault> => {
@@ -133,19 +141,42 @@ export const makePort = (settings: Settings): Backend => {
           (page) => page.objects.length + page.prefixes.length > 0
         )
 
-  const fileStat = (path: FsPath, key: string, head: Omit<ObjectHead, "etag" | "writeId">): FileStat => ({
-    ...makeStat({ path, kind: "file", sizeBytes: head.sizeBytes, identity: `${place}/${key}` }),
-    ...(head.modifiedMillis === undefined ? {} : { modifiedAt: DateTime.makeUnsafe(head.modifiedMillis) })
-  })
+  const modifiedAt = (millis: number | undefined) => (millis === undefined ? {} : { modifiedAt: DateTime.makeUnsafe(millis) })
 
-  const directoryStat = (path: FsPath): FileStat =>
-    makeStat({ path, kind: "directory", sizeBytes: 0, identity: `${place}/${directoryKey(prefix, path)}` })
+  const linkOf = ({ attributes }: Pick<ObjectHead, "attributes">): string | undefined =>
+    metadata ? attributes.link : undefined
+
+  const fileStat = (path: FsPath, key: string, head: Omit<ObjectHead, "etag" | "writeId">): FileStat => {
+    const identity = `${place}/${key}`
+    const { attributes, modifiedMillis, sizeBytes } = head
+    if (!metadata) return { ...makeStat({ path, kind: "file", sizeBytes, identity }), ...modifiedAt(modifiedMillis) }
+    const link = attributes.link
+    const own =
+      link === undefined
+        ? makeStat({ path, kind: "file", sizeBytes, identity, mode: attributes.mode ?? defaultFileMode })
+        : { ...makeStat({ path, kind: "symlink", sizeBytes: Buffer.byteLength(link), identity }), isSymlink: true }
+    return { ...own, ...modifiedAt(attributes.modifiedMillis ?? modifiedMillis) }
+  }
+
+  const markerOf = (path: FsPath): Effect.Effect<ObjectHead | undefined, Fault> => {
+    const key = directoryKey(prefix, path)
+    return key === "" ? Effect.succeed(undefined) : objects.head(key)
+  }
+
+  const directoryStat = (path: FsPath): Effect.Effect<FileStat, Fault> => {
+    const own = { path, kind: "directory", sizeBytes: 0, identity: `${place}/${directoryKey(prefix, path)}` } as const
+    if (!metadata) return Effect.succeed(makeStat(own))
+    return Effect.map(markerOf(path), (marker) => ({
+      ...makeStat({ ...own, mode: marker?.attributes.mode ?? defaultDirectoryMode }),
+      ...modifiedAt(marker?.attributes.modifiedMillis ?? marker?.modifiedMillis)
+    }))
+  }
 
   const stat: Backend["stat"] = (path) =>
     Effect.flatMap(headOf(path), (head) =>
       head !== undefined
         ? Effect.succeed(fileStat(path, fileKey(prefix, path)!, head))
-        : Effect.map(isDirectory(path), (found) => (found ? directoryStat(path) : undefined))
+        : Effect.flatMap(isDirectory(path), (found) => (found ? directoryStat(path) : Effect.succeed(undefined)))
     )
 
   /** Fails unless the parent is a directory. */
@@ -162,6 +193,22 @@ export const makePort = (settings: Settings): Backend => {
               Exit.isSuccess(exit) ? Effect.fail(notFound) : exit
             )
     )
+  }
+
+  /** Returns the targets of the symlinks in a directory, by name. */
+  const linksOf = (
+    directory: string,
+    files: ReadonlyMap<string, number>
+  ): Effect.Effect<ReadonlyMap<string, string>, Fault> => {
+    const links = new Map<string, string>()
+    if (!metadata) return Effect.succeed(links)
+    const names = [...files].filter(([name, size]) => size === linkSize && !isUnreachable(name)).map(([name]) => name)
+    const look = (name: string) =>
+      Effect.map(objects.head(directory + name), (head) => {
+        const target = head && linkOf(head)
+        if (target !== undefined) links.set(name, target)
+      })
+    return Effect.as(Effect.forEach(names, look, { concurrency: concurrentLists, discard: true }), links)
   }
 
   const list: Backend["list"] = (path) =>
@@ -189,7 +236,15 @@ export const makePort = (settings: Settings): Backend => {
       if (file !== undefined) return yield* Effect.fail(notADirectory)
       if (!isPresent) return yield* Effect.fail(notFound)
       const out: Array<Child> = []
-      for (const [name, sizeBytes] of files) out.push(childOf(name, "file", false, sizeBytes))
+      const links = yield* linksOf(directory, files)
+      for (const [name, sizeBytes] of files) {
+        const target = links.get(name)
+        out.push(
+          target === undefined
+            ? childOf(name, "file", false, sizeBytes)
+            : childOf(name, "symlink", false, Buffer.byteLength(target))
+        )
+      }
       for (const name of directories) out.push(childOf(name, "directory", files.has(name)))
       return out
     })
@@ -210,6 +265,7 @@ export const makePort = (settings: Settings): Backend => {
       }
       if (first === undefined) return yield* fileMissing(path)
       const { bytes, head } = first
+      if (linkOf(head) !== undefined) return yield* Effect.fail(notAFile)
       yield* note(path, head.etag)
       return handleOf(path, key, head, bytes)
     })
@@ -251,8 +307,14 @@ export const makePort = (settings: Settings): Backend => {
   const statStored = (path: FsPath, key: string, etag: string, sizeBytes: number): Effect.Effect<FileStat, Fault> =>
     Effect.map(
       Effect.catch(objects.head(key), () => Effect.succeed(undefined)),
-      (head) => fileStat(path, key, head?.etag === etag ? head : { sizeBytes, modifiedMillis: undefined })
+      (head) => fileStat(path, key, head?.etag === etag ? head : { sizeBytes, modifiedMillis: undefined, attributes: {} })
     )
+
+  /** Returns the attributes of a new content of an object: it keeps the mode. */
+  const attributesAfter = (present: ObjectHead | undefined): Effect.Effect<EntryAttributes> =>
+    metadata
+      ? Effect.map(Clock.currentTimeMillis, (modifiedMillis) => ({ mode: present?.attributes.mode, modifiedMillis }))
+      : Effect.succeed({})
 
   type Mode = "create" | "replace" | "append"
 
@@ -274,7 +336,7 @@ export const makePort = (settings: Settings): Backend => {
           concurrency: 3
         })
         if (mode === "create" && (present !== undefined || directory)) return yield* Effect.fail(alreadyExists)
-        if (present === undefined && directory) return yield* Effect.fail(notAFile)
+        if (present === undefined ? directory : linkOf(present) !== undefined) return yield* Effect.fail(notAFile)
         const claim = yield* claimOf(path)
         if (claim?.seen !== undefined && present?.etag !== claim.seen) return yield* Effect.fail(overtaken)
         const condition: Condition = !obeysConditions
@@ -295,13 +357,31 @@ export const makePort = (settings: Settings): Backend => {
   const statOf = (path: FsPath, key: string, sizeBytes: number, stored: Stored) =>
     stored._tag === "Refused" ? Effect.succeed(undefined) : statStored(path, key, stored.etag, sizeBytes)
 
-  const putBytes = (path: FsPath, bytes: Uint8Array, condition: Condition, key: string) => {
+  const putBytes = (
+    path: FsPath,
+    bytes: Uint8Array,
+    condition: Condition,
+    key: string,
+    attributes: EntryAttributes
+  ): Effect.Effect<FileStat | undefined, Fault> => {
     const hash = sha256(bytes)
-    return Effect.flatMap(objects.put(key, bytes, hash, condition, support.form), (stored) => {
+    return Effect.flatMap(objects.put(key, bytes, hash, condition, support.form, attributes), (stored) => {
       if (stored._tag === "Stored") versions.set(key, stored.etag, hash)
       return statOf(path, key, bytes.length, stored)
     })
   }
+
+  /** Reads a whole object of a known size. Returns `undefined` if another program replaces it meanwhile. */
+  const readWhole = (key: string, { etag, sizeBytes }: ObjectHead): Effect.Effect<Uint8Array | undefined, Fault> =>
+    Effect.gen(function* () {
+      const parts: Array<Uint8Array> = []
+      for (let at = 0; at < sizeBytes; at += parts.at(-1)!.length) {
+        const found = yield* objects.get(key, at, Math.min(maxRange, sizeBytes - at), etag)
+        if (found === undefined || found === "changed" || found.bytes.length === 0) return undefined
+        parts.push(found.bytes)
+      }
+      return concatenate(parts)
+    })
 
   const tooLargeToAppend: Fault = ioError(
     `an append rewrites the object, and the result would have more than ${sizes.append} bytes; write a new object instead`,
@@ -312,19 +392,16 @@ export const makePort = (settings: Settings): Backend => {
     Effect.gen(function* () {
       const size = (present?.sizeBytes ?? 0) + added.length
       if (size > sizes.append) return yield* Effect.fail(tooLargeToAppend)
-      const parts: Array<Uint8Array> = []
-      const presentSize = size - added.length
-      for (let at = 0; at < presentSize; at += parts.at(-1)!.length) {
-        const found = yield* objects.get(key, at, Math.min(maxRange, presentSize - at), present?.etag)
-        if (found === undefined || found === "changed" || found.bytes.length === 0) return undefined
-        parts.push(found.bytes)
-      }
-      return yield* putBytes(path, concatenate([...parts, added]), condition, key)
+      const before = present === undefined ? new Uint8Array() : yield* readWhole(key, present)
+      if (before === undefined) return undefined
+      return yield* putBytes(path, concatenate([before, added]), condition, key, yield* attributesAfter(present))
     })
 
   const publishBytes = (path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
     publish(path, mode, support.put, (key, present, condition) =>
-      mode === "append" ? appendBytes(path, bytes, key, present, condition) : putBytes(path, bytes, condition, key)
+      mode === "append"
+        ? appendBytes(path, bytes, key, present, condition)
+        : Effect.flatMap(attributesAfter(present), (attributes) => putBytes(path, bytes, condition, key, attributes))
     )
 
   const commitAtOnce: Commit = (step) => step
@@ -365,8 +442,9 @@ export const makePort = (settings: Settings): Backend => {
         if (upload === undefined) {
           const key = yield* keyOf(path)
           if (key === undefined) return yield* Effect.fail(rootWriteFault(mode))
+          const attributes = yield* attributesAfter(metadata && mode === "replace" ? yield* objects.head(key) : undefined)
           upload = yield* Effect.uninterruptible(
-            Effect.tap(objects.startUpload(key), (started) => Effect.sync(() => (upload = started)))
+            Effect.tap(objects.startUpload(key, attributes), (started) => Effect.sync(() => (upload = started)))
           )
         }
         parts.push(yield* objects.putPart(upload, parts.length + 1, buffer.subarray(0, filled)))
@@ -475,6 +553,75 @@ export const makePort = (settings: Settings): Backend => {
           yield* objects.remove(directory, noCondition, support.form)
         })
 
+  const links: Links = {
+    read: (path) =>
+      Effect.flatMap(headOf(path), (head) => {
+        const target = head && linkOf(head)
+        if (target !== undefined) return Effect.succeed(target)
+        if (head !== undefined) return Effect.fail(notALink)
+        return Effect.flatMap(isDirectory(path), (found) => Effect.fail(found ? notALink : notFound))
+      }),
+    make: (path, target) => {
+      const fault = linkFault(target)
+      if (fault !== undefined) return Effect.fail(fault)
+      const body = linkBody(target)
+      return Effect.asVoid(
+        publish(path, "create", support.put, (key, _, condition) =>
+          Effect.flatMap(Clock.currentTimeMillis, (modifiedMillis) =>
+            putBytes(path, body, condition, key, { link: target, modifiedMillis })
+          )
+        )
+      )
+    }
+  }
+
+  const tooLargeToChange: Fault = ioError(
+    `S3 rewrites an object to change its metadata, and this one has more than ${sizes.append} bytes; write it anew`,
+    "EFBIG"
+  )
+
+  /** Changes the attributes of the object at a path. S3 changes metadata only together with the content. */
+  const setAttributes = (path: FsPath, changes: EntryAttributes): Effect.Effect<void, Fault> => {
+    const merge = ({ attributes }: Pick<ObjectHead, "attributes">): EntryAttributes => ({
+      ...attributes,
+      mode: changes.mode ?? attributes.mode,
+      modifiedMillis: changes.modifiedMillis ?? attributes.modifiedMillis
+    })
+    const isAlready = ({ attributes }: ObjectHead, defaultMode: number): boolean =>
+      (changes.mode === undefined || changes.mode === (attributes.mode ?? defaultMode)) &&
+      (changes.modifiedMillis === undefined || changes.modifiedMillis === attributes.modifiedMillis)
+    const change = Effect.gen(function* () {
+      const key = yield* keyOf(path)
+      const file = yield* headOf(path)
+      if (key !== undefined && file !== undefined) {
+        if (linkOf(file) !== undefined && changes.mode !== undefined) return yield* Effect.fail(linkMode)
+        if (isAlready(file, defaultFileMode)) return true
+        if (file.sizeBytes > sizes.append) return yield* Effect.fail(tooLargeToChange)
+        const bytes = yield* readWhole(key, file)
+        const condition: Condition = support.put ? { _tag: "Match", etag: file.etag } : noCondition
+        return bytes !== undefined && (yield* putBytes(path, bytes, condition, key, merge(file))) !== undefined
+      }
+      if (!(yield* isDirectory(path))) return yield* Effect.fail(notFound)
+      const marker = yield* markerOf(path)
+      if (marker !== undefined && isAlready(marker, defaultDirectoryMode)) return true
+      const directory = directoryKey(prefix, path)
+      if (directory === "") return yield* Effect.fail(isRoot)
+      const condition: Condition = !support.put
+        ? noCondition
+        : marker === undefined
+          ? absent
+          : { _tag: "Match", etag: marker.etag }
+      const attributes = merge(marker ?? { attributes: {} })
+      const stored = yield* objects.put(directory, new Uint8Array(), emptyHash, condition, support.form, attributes)
+      return stored._tag === "Stored"
+    })
+    const attempt = (left: number): Effect.Effect<void, Fault> =>
+      Effect.flatMap(change, (isDone) =>
+        isDone ? Effect.void : left === 0 ? Effect.fail(overtaken) : Effect.andThen(shortPause, attempt(left - 1))
+      )
+    return attempt(maxAttempts)
+  }
+
   const locks = makeLocks()
 
   /**
@@ -491,16 +638,18 @@ export const makePort = (settings: Settings): Backend => {
     return attempt(maxAttempts)
   }
 
+  const info: Backend["info"] = {
+    name: "Bucket",
+    root: settings.shownRoot,
+    caseSensitive: true,
+    readOnly: isReadOnly(settings.rules),
+    confinement: "virtual",
+    rename: "copy",
+    bestEffort: settings.bestEffort
+  }
+
   return {
-    info: {
-      name: "Bucket",
-      root: settings.shownRoot,
-      caseSensitive: true,
-      readOnly: isReadOnly(settings.rules),
-      confinement: "virtual",
-      rename: "copy",
-      bestEffort: settings.bestEffort
-    },
+    info,
     rules: settings.rules,
     locks: { ...locks, claim },
     stat,
@@ -509,6 +658,16 @@ export const makePort = (settings: Settings): Backend => {
     write,
     makeDirectory,
     remove,
-    rename: () => Effect.fail(crossDevice)
+    rename: () => Effect.fail(crossDevice),
+    ...(metadata
+      ? {
+          links,
+          attributes: {
+            set: (path, { mode, modifiedAt }) =>
+              setAttributes(path, { mode, modifiedMillis: modifiedAt && DateTime.toEpochMillis(modifiedAt) })
+          }
+        }
+      : {}),
+    explore: parallelExplore({ info, list }, concurrentLists)
   }
 }

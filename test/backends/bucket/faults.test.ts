@@ -310,7 +310,7 @@ describe("Bucket.make", () => {
   }
 
   for (const [argument, options] of [
-    ["metadata", { metadata: true }],
+    ["metadata", { metadata: "yes" as never }],
     ["bucket", { bucket: "a/b" }],
     ["endpoint", { endpoint: "ftp://host" }],
     ["endpoint", { endpoint: "http://user:secret@host" }],

@@ -15,8 +15,16 @@ const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 /** Returns one law in `every`. A law takes half a second on a server, so only the soak runs all laws. */
 const some = (every: number) => laws.filter((_, index) => isSoak || index % every === 0)
 
+/** The laws that only a bucket with metadata must keep. */
+const ofMetadata = laws.filter(({ needs }) => needs.some((ability) => ability === "links" || ability === "attributes"))
+
 describeMoto("on moto", () => {
   suite("Bucket", layerOn(moto), { laws: some(12), programs, links: "downwards" })
+  suite("Bucket with metadata", layerOn(moto, { metadata: true }), {
+    laws: ofMetadata.filter((_, index) => isSoak || index % 4 === 0),
+    programs: runs(40),
+    links: "downwards"
+  })
   policySuite("Bucket", ({ symlinks, ...options }, files) =>
     symlinks !== undefined
       ? undefined

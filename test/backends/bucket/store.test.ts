@@ -1,5 +1,6 @@
 /** Bucket and the objects of other programs: what it stores, and what it makes of keys that it would not store. */
 import { assert, it } from "@effect/vitest"
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
@@ -58,6 +59,76 @@ for (const [name, describeServer, server] of [
       Effect.gen(function* () {
         const { keys } = yield* ground
         assert.deepStrictEqual(yield* keys, [])
+      })
+    )
+
+    it.live("keeps modes, times and links as metadata if `metadata` is true, and shows them as files if it is not", () =>
+      Effect.gen(function* () {
+        const { at, fs, prefix } = yield* ground
+        const kept = make(yield* openAt(at, { prefix, metadata: true }))
+        const modifiedAt = DateTime.makeUnsafe(1_600_000_000_123)
+        yield* kept.write("run", "x")
+        yield* kept.mkdir("private")
+        yield* kept.symlink("private/ü ln", "../run")
+        yield* kept.setAttributes("run", { mode: 0o755, modifiedAt })
+        yield* kept.setAttributes("private", { mode: 0o700 })
+        const { headers } = yield* Effect.promise(() => aws.fetch(urlOf(at, `${prefix}run`), { method: "HEAD" }))
+        assert.strictEqual(headers.get("x-amz-meta-fs-algebra-mode"), "755")
+        assert.strictEqual(headers.get("x-amz-meta-fs-algebra-mtime"), "1600000000123")
+        const again = make(yield* openAt(at, { prefix, metadata: true }))
+        assert.deepInclude(yield* again.stat("run"), { mode: 0o755, modifiedAt, kind: "file" })
+        assert.deepInclude(yield* again.stat("private"), { mode: 0o700, kind: "directory" })
+        assert.strictEqual(yield* again.readString("private/ü ln"), "x")
+        assert.deepStrictEqual(
+          (yield* again.list("private")).map(({ kind, sizeBytes }) => ({ kind, sizeBytes })),
+          [{ kind: "symlink", sizeBytes: 6 }]
+        )
+        assert.strictEqual((yield* fs.stat("private/ü ln")).kind, "file")
+        assert.match(yield* fs.readString("private/ü ln"), /^fs-algebra symlink to \.\.%2Frun\n+$/)
+        assert.strictEqual((yield* Effect.flip(fs.readLink("private/ü ln")))._tag, "Unsupported")
+      })
+    )
+
+    it.live("takes an object with invalid metadata for a file without it", () =>
+      Effect.gen(function* () {
+        const { at, prefix } = yield* ground
+        const kept = make(yield* openAt(at, { prefix, metadata: true }))
+        const forged = [
+          { mode: "99", mtime: "soon", link: "%zz" },
+          { mode: "-1", mtime: "9".repeat(16), link: "" },
+          { mode: "77777", mtime: "1e3", link: "a%00b" },
+          { mode: "0x1ff", mtime: "", link: "%ED%A0%80" }
+        ]
+        for (const [index, metadata] of forged.entries()) {
+          const headers = Object.fromEntries(
+            Object.entries(metadata).map(([name, value]) => [`x-amz-meta-fs-algebra-${name}`, value])
+          )
+          const body = "x".repeat(1067)
+          const { status } = yield* Effect.promise(() =>
+            aws.fetch(urlOf(at, `${prefix}f${index}`), { method: "PUT", body, headers })
+          )
+          assert.strictEqual(status, 200)
+          const stat = yield* kept.stat(`f${index}`)
+          assert.deepInclude(stat, { kind: "file", mode: 0o644, sizeBytes: 1067 })
+          assert.isAbove(DateTime.toEpochMillis(stat.modifiedAt!), Date.now() - 86_400_000)
+        }
+        assert.deepStrictEqual(new Set((yield* kept.list()).map(({ kind }) => kind)), new Set(["file"]))
+      })
+    )
+
+    it.live("refuses a link whose target is too long for metadata, and a mode of a file that is too large to rewrite", () =>
+      Effect.gen(function* () {
+        const at = yield* Effect.promise(server)
+        const kept = make(yield* openAt(at, { prefix: freshPrefix(), metadata: true }, { sizes: { append: 10 } }))
+        assert.strictEqual((yield* Effect.flip(kept.symlink("ln", "ü".repeat(300))))._tag, "PathTooLong")
+        yield* kept.write("large", "x".repeat(11))
+        const refused = yield* Effect.flip(kept.setAttributes("large", { mode: 0o600 }))
+        assert.deepInclude(refused, { _tag: "IoError", code: "EFBIG" })
+        yield* kept.setAttributes("large", { mode: 0o644 })
+        assert.deepStrictEqual(
+          (yield* kept.list()).map(({ name }) => name),
+          ["large"]
+        )
       })
     )
 
