@@ -57,8 +57,9 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     packages: (specifier) => node(specifier) || is("effect/process", "effect/encoding")(specifier)
   },
   repository: {
-    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],
-    packages: (specifier) => node(specifier) || is("cborg", "effect/sql", "effect/encoding", "@nats-io")(specifier)
+    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "remote"],
+    packages: (specifier) =>
+      node(specifier) || is("cborg", "effect/cluster", "effect/rpc", "effect/sql", "effect/encoding", "@nats-io")(specifier)
   },
   workspace: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],
