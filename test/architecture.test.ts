@@ -50,7 +50,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
       "history/transaction/settle.ts"
     ],
     packages: (specifier) =>
-      node(specifier) || is("effect/process", "effect/http", "effect/encoding", "@effect/platform-node", "aws4fetch")(specifier)
+      node(specifier) || is("effect/process", "effect/http", "effect/encoding", "@effect/platform-node", "aws4fetch", "ssh2")(specifier)
   },
   history: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends/InMemory.ts"],

@@ -7,7 +7,7 @@
 /** Files that start an S3 server. */
 export const buckets = ["test/backends/bucket/{faults,laws,store}.test.ts"]
 
-/** Files that start podman, Wine, NATS, Chromium or another JavaScript runtime. */
+/** Files that start podman, Wine, NATS, sshd, Chromium or another JavaScript runtime. */
 export const engines = [
   "test/backends/container/{docker,hostile,killed,life,overlay,sandbox}.test.ts",
   "test/cli/container.test.ts",
@@ -15,6 +15,7 @@ export const engines = [
   "test/adapters/httpStaticFiles.browser.test.ts",
   "test/debug/browser/{accessible,files,large,live,panels,shell,unusual}.test.ts",
   "test/agent/section.podman.test.ts",
+  "test/backends/sftp/{faults,laws}.test.ts",
   "test/history/containers.test.ts",
   "test/integration/endToEnd.test.ts",
   "test/journal/jetStream{,Branch,Processes}.test.ts",
@@ -34,7 +35,7 @@ export const adversarial = [
   "test/workspace/{checkpoint.faults,hostMount.bad,hostMount.faults,session.crash}.test.ts"
 ]
 
-/** Files that need a disk, a child process, git or the command line. */
+/** Files that need a disk, a child process, git or the command line, and the longest files of the laws. */
 export const host = [
   "test/{cli,differential,history,packaging,remote,scoreboard}/**/*.test.ts",
   "test/adapters/AnthropicTools.sdk.test.ts",
@@ -44,7 +45,11 @@ export const host = [
   "test/adapters/McpFilesystem{,.laws}.test.ts",
   "test/agent/{everywhere,everywhere.sessions,mcp.processes,patchOracle,section.awkward,snapshotTools}.test.ts",
   "test/backends/PosixHost*.test.ts",
-  "test/conformance/{branch,posixHostRoots,variants}.test.ts",
+  "test/conformance/{branch,posixHostRoots,variants,vfsState,wholeChanges}.test.ts",
+  "test/backends/windows/{WindowsHost,behaviour}.test.ts",
+  "test/backends/internal/memoryExplorer.test.ts",
+  "test/debug/dump.test.ts",
+  "test/journal/branch.test.ts",
   "test/backends/shell/**/*.test.ts",
   "test/debug/{live,server}.test.ts",
   "test/engine/{braces,edit,grep,ignore}.test.ts",

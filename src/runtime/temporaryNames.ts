@@ -95,6 +95,15 @@ export const verify = (name: string): VerifiedName | undefined => {
 /** Tests whether a name has the form of names from `make` and `derivePartName`, from any installation. */
 export const hasForm = (name: string): boolean => name.startsWith(".~fsa-") && namePattern.test(name)
 
+/**
+ * Tests whether a name has the form of names from `make` without a kind, and is neither from this machine nor from this
+ * installation. Whether the work of its process has ended is unknown.
+ */
+export const isForeign = (name: string): boolean => {
+  const [, , , kind, owner, , part] = namePattern.exec(name) ?? []
+  return owner !== undefined && kind === undefined && part === undefined && verify(name) === undefined
+}
+
 export const isInProgress = (name: string): boolean => verify(name)?.state === "in progress"
 
 /**

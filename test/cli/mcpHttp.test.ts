@@ -9,17 +9,15 @@ import * as Fs from "node:fs"
 import { request } from "node:http"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { fileURLToPath } from "node:url"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { serve } from "../../src/cli/mcpHttp.ts"
 import { Screen, type ScreenShape } from "../../src/cli/screen.ts"
 import { definitions, registrations } from "../agent/mcpFixtures.ts"
 import { bin, call, versionOf, ground, scripts } from "../agent/mcpSessions.ts"
+import { isInstalled, programs } from "../runtimes/installed.ts"
 
 const { env, remove, root } = ground()
 afterAll(remove)
-
-const packages = fileURLToPath(new URL("../../node_modules", import.meta.url))
 
 let server: ChildProcess
 let url: string
@@ -141,15 +139,18 @@ const run = (command: string, args: ReadonlyArray<string>) =>
   })
 
 describe("an HTTP or stdio server", () => {
-  it("lists its tools in the MCP inspector", async () => {
-    const inspector = join(packages, "@modelcontextprotocol/inspector/cli/build/cli.js")
-    const out = await run(process.execPath, [inspector, "--cli", process.execPath, bin, "mcp", "--method", "tools/list"])
-    const { tools } = JSON.parse(out) as { readonly tools: ReadonlyArray<{ readonly name: string }> }
-    assert.includeMembers(
-      tools.map(({ name }) => name),
-      ["ls", "read_file", "grep"]
-    )
-  })
+  it.runIf(isInstalled("@modelcontextprotocol/inspector", "an MCP server and the inspector"))(
+    "lists its tools in the MCP inspector",
+    async () => {
+      const inspector = join(programs, "@modelcontextprotocol/inspector/cli/build/cli.js")
+      const out = await run(process.execPath, [inspector, "--cli", process.execPath, bin, "mcp", "--method", "tools/list"])
+      const { tools } = JSON.parse(out) as { readonly tools: ReadonlyArray<{ readonly name: string }> }
+      assert.includeMembers(
+        tools.map(({ name }) => name),
+        ["ls", "read_file", "grep"]
+      )
+    }
+  )
 
   /**
    * Scenarios that a file server does not support: it never asks a model or a person, and reports changes only over
@@ -165,20 +166,22 @@ describe("an HTTP or stdio server", () => {
     "tools-call-with-logging"
   ]
 
-  it.live("passes the conformance suite, except for the unsupported scenarios", () =>
-    Effect.gen(function* () {
-      const listening = yield* Deferred.make<string>()
-      const warn = (line: string) => Effect.asVoid(Deferred.succeed(listening, /http:\S+/.exec(line)![0]))
-      const screen = { warn, input: Stream.empty } as unknown as ScreenShape
-      const options = { extra: definitions, registrations }
-      yield* serve({ host: "127.0.0.1", port: 0 }, options).pipe(Effect.provideService(Screen, screen), Effect.forkScoped)
-      const suite = join(packages, "@modelcontextprotocol/conformance/dist/index.js")
-      const at = yield* Deferred.await(listening)
-      const out = yield* Effect.promise(() => run(process.execPath, [suite, "server", "--url", at]))
-      const results = [...out.matchAll(/^([✓✗]) ([\w-]+): /gm)]
-      assert.isAtLeast(results.length, 30, out)
-      const failed = results.filter(([, mark]) => mark === "✗").map(([, , name]) => name!)
-      assert.deepStrictEqual(failed.sort(), without)
-    }).pipe(Effect.scoped, Effect.provide(InMemory.layer({ tree: { "a.txt": "a\n" } })))
+  it.live.runIf(isInstalled("@modelcontextprotocol/conformance", "an MCP server and the conformance suite"))(
+    "passes the conformance suite, except for the unsupported scenarios",
+    () =>
+      Effect.gen(function* () {
+        const listening = yield* Deferred.make<string>()
+        const warn = (line: string) => Effect.asVoid(Deferred.succeed(listening, /http:\S+/.exec(line)![0]))
+        const screen = { warn, input: Stream.empty } as unknown as ScreenShape
+        const options = { extra: definitions, registrations }
+        yield* serve({ host: "127.0.0.1", port: 0 }, options).pipe(Effect.provideService(Screen, screen), Effect.forkScoped)
+        const suite = join(programs, "@modelcontextprotocol/conformance/dist/index.js")
+        const at = yield* Deferred.await(listening)
+        const out = yield* Effect.promise(() => run(process.execPath, [suite, "server", "--url", at]))
+        const results = [...out.matchAll(/^([✓✗]) ([\w-]+): /gm)]
+        assert.isAtLeast(results.length, 30, out)
+        const failed = results.filter(([, mark]) => mark === "✗").map(([, , name]) => name!)
+        assert.deepStrictEqual(failed.sort(), without)
+      }).pipe(Effect.scoped, Effect.provide(InMemory.layer({ tree: { "a.txt": "a\n" } })))
   )
 })

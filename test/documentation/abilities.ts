@@ -30,6 +30,8 @@ import {
 } from "../../src/index.ts"
 import type * as Objects from "../../src/backends/bucket/objects.ts"
 import * as Bucket from "../../src/backends/bucket/port.ts"
+import type { Link } from "../../src/backends/sftp/link.ts"
+import * as Sftp from "../../src/backends/sftp/port.ts"
 import { plan } from "../../src/backends/container/options.ts"
 import * as Shared from "../../src/backends/container/strategies.ts"
 import { bulkScript, program } from "../../src/backends/container/shell/script.ts"
@@ -87,6 +89,25 @@ const bucket = Effect.sync(() =>
       sizes: Bucket.defaultSizes,
       bestEffort: [],
       metadata: false
+    })
+  )
+)
+
+/** A directory of an SSH server. The tables ask the port for its members only. */
+const sftp = Effect.sync(() =>
+  Filesystem.make(
+    Sftp.makePort({
+      site: {
+        link: {} as Link,
+        root: "/srv",
+        isDurable: true,
+        mayReplaceUnsafely: false,
+        mayRemoveLeftovers: true,
+        maxEntries: 1
+      },
+      rules: {},
+      shownRoot: "sftp://user@host/srv",
+      bestEffort: []
     })
   )
 )
@@ -161,6 +182,7 @@ const backends: ReadonlyArray<Row> = [
     filesystem: apart
   },
   { name: "`Bucket`", platforms: "any system that reaches the store", life: "are objects of the bucket", filesystem: bucket },
+  { name: "`Sftp`", platforms: "any system with Node", life: "are the directory on the server", filesystem: sftp },
   {
     name: "`VfsState`",
     platforms: "Linux, macOS",

@@ -18,6 +18,7 @@ const compiledOnly: ReadonlySet<string> = new Set([
   "src/backends/Bucket.ts",
   "src/backends/Container.ts",
   "src/backends/PosixHost.ts",
+  "src/backends/Sftp.ts",
   "src/backends/WindowsHost.ts",
   "src/debug/Server.ts",
   "src/filesystem/Sandbox.ts",

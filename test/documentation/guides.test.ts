@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { execFileSync, spawnSync } from "node:child_process"
@@ -13,6 +14,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFil
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { busyboxRoot, describePodman } from "../backends/container/podman.ts"
+import { describeSftp, type Sshd, sshd } from "../backends/sftp/servers.ts"
 import {
   Filesystem,
   type FilesystemToolkit,
@@ -522,6 +524,7 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
 /** Programs that are compiled but not run, with the reason. */
 const notRun: Readonly<Record<string, string>> = {
   correctReport: "needs a store of buckets: test/backends/bucket runs the same calls on two",
+  publishNote: "needs an SSH server: it is run below where there is one",
   inContainer: "needs an engine of containers: it is run below where there is one",
   serve: "needs a cluster of NATS servers by these names; test/journal runs the same on one server"
 }
@@ -583,6 +586,18 @@ describe("the programs of the README and the guides", () => {
   })
 
   for (const [name, run] of Object.entries(runs)) it(`return the documented result in ${name}`, run)
+
+  describeSftp("with sshd", () => {
+    it("publishNote writes and edits a file on the server", async () => {
+      type Publish = (server: Sshd["login"], key: string, root: string) => Effect.Effect<string, unknown>
+      const { publishNote } = await load<{ publishNote: Publish }>("publishNote")
+      const { login } = await sshd()
+      const root = scratch()
+      const note = await Effect.runPromise(publishNote(login, Redacted.value(login.privateKey!), root))
+      assert.strictEqual(note, "# Final\n")
+      assert.strictEqual(readFileSync(join(root, "note.md"), "utf8"), "# Final\n")
+    })
+  })
 
   describePodman("with podman", () => {
     it("inContainer runs its command on the files of the container", async () => {

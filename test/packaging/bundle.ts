@@ -82,7 +82,7 @@ const bundle = async (directory: string): Promise<void> => {
     plugins: [lookUpBuiltins(join(directory, "bin.js"))],
     logLevel: "warn",
     // Optional packages for one transport of the journal; users install them.
-    external: [/^@nats-io\//, "aws4fetch"]
+    external: [/^@nats-io\//, "aws4fetch", "ssh2"]
   })
   const fresh = `${directory}-bundled`
   const { output } = await built.write({
@@ -98,7 +98,7 @@ const bundle = async (directory: string): Promise<void> => {
   await built.close()
   const foreign = output
     .flatMap((chunk) => (chunk.type === "chunk" ? [...chunk.imports, ...chunk.dynamicImports] : []))
-    .filter((name) => !/^(?:chunks\/|@nats-io\/|aws4fetch$)/.test(name) && !isBuiltin(name))
+    .filter((name) => !/^(?:chunks\/|@nats-io\/|(?:aws4fetch|ssh2)$)/.test(name) && !isBuiltin(name))
   if (foreign.length > 0) throw new Error(`the bundle imports ${foreign.join(", ")}`)
   const chunks = new Map(output.flatMap((chunk) => (chunk.type === "chunk" ? [[chunk.fileName, chunk] as const] : [])))
   const early = new Set(["bin.js"])

@@ -167,7 +167,7 @@ describe("the package in an application without its optional peers", () => {
       const { contents } = outputFiles[0]!
       const imported = Object.values(metafile.outputs).flatMap(({ imports }) => imports.map(({ path }) => path))
       assert.deepStrictEqual(
-        imported.filter((path) => !/^(?:@nats-io\/|@effect\/platform-node\/|aws4fetch$)/.test(path)),
+        imported.filter((path) => !/^(?:@nats-io\/|@effect\/platform-node\/|(?:aws4fetch|ssh2)$)/.test(path)),
         [],
         program
       )

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isInstalled, patience, runOnHost } from "./engines.ts"
+import { patience, runOnHost } from "./engines.ts"
+import { isInstalled } from "./installed.ts"
 import { expected } from "./expected.ts"
 
 describe.runIf(isInstalled("deno"))("the library in Deno", () => {

@@ -1,4 +1,4 @@
-/** The runtimes other than Node. They have their own package.json, so that an installation of this project stays small. */
+/** The runtimes other than Node. */
 import { execFile } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -7,18 +7,10 @@ import { fileURLToPath } from "node:url"
 import { build, type BuildOptions } from "esbuild"
 import { kit } from "./bundle.ts"
 import type { Names } from "./hosts.ts"
+import { programs } from "./installed.ts"
 import type { Report } from "./kit.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
-
-/** Tests whether the package is installed. If not, prints how to install it, or throws if FS_ALGEBRA_NO_SKIP is 1. */
-export const isInstalled = (name: string): boolean => {
-  if (existsSync(join(here, "node_modules", name))) return true
-  const lacking = `skipped: the library in ${name}; npm ci --ignore-scripts --prefix test/runtimes`
-  if (process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error(lacking)
-  console.log(lacking)
-  return false
-}
 
 const arm = process.arch === "arm64"
 const binaries = {
@@ -28,7 +20,7 @@ const binaries = {
 } as const
 
 /** Returns the path of the program. The package's own script would only copy it from there. */
-export const binary = (name: keyof typeof binaries): string => join(here, "node_modules", binaries[name])
+export const binary = (name: keyof typeof binaries): string => join(programs, binaries[name])
 
 /** Bundles the program for the web, minified, with the names of functions kept. */
 export const forWeb = (format: "esm" | "iife"): Promise<string> =>

@@ -1,0 +1,335 @@
+/** The requests that the backend needs, with parsed answers. */
+import * as Effect from "effect/Effect"
+import { ioError } from "../../model/Fault.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { concatenate } from "../../runtime/buffer.ts"
+import { type Answer, type Lost, readAnswer, Refused, refusalOf, type Request, type Session } from "./session.ts"
+import { type Attributes, type Field, type Listed, Malformed, OpenFlag, protocolFault, StatusCode, Type } from "./wire.ts"
+
+export type Failure = Fault | Refused | Lost
+
+/** A path on the server, as text or as bytes that are not UTF-8. */
+export type RemotePath = string | Uint8Array
+
+export const posixRename = "posix-rename@openssh.com"
+export const hardlinking = "hardlink@openssh.com"
+export const fsyncing = "fsync@openssh.com"
+export const statvfs = "statvfs@openssh.com"
+export const lsetstat = "lsetstat@openssh.com"
+export const copyData = "copy-data"
+
+const ask = <A>(session: Session, request: Request, read: (answer: Answer) => A | Refused): Effect.Effect<A, Failure> =>
+  Effect.flatMap(session.askAll([request]), ([answer]) => parse(answer!, read))
+
+const parse = <A>(answer: Answer, read: (answer: Answer) => A | Refused): Effect.Effect<A, Failure> =>
+  Effect.flatMap(
+    readAnswer(() => ({ value: read(answer) })),
+    ({ value }) => (value instanceof Refused ? Effect.fail(value) : Effect.succeed(value))
+  )
+
+const expect = (answer: Answer, type: number): Refused | undefined => {
+  if (answer.type === type) return undefined
+  const refusal = refusalOf(answer)
+  if (refusal === undefined) throw new Malformed("it reports success without an answer")
+  return refusal
+}
+
+const attributesOf = (answer: Answer): Attributes | undefined | Refused => {
+  const refusal = expect(answer, Type.attrs)
+  if (refusal !== undefined) return refusal.code === StatusCode.noSuchFile ? undefined : refusal
+  return answer.body.attributes()
+}
+
+/**
+ * Looks at several paths in one round trip. Follows no link, except at the path `followed`. Each result is an effect of its
+ * own, because a failure at one path says nothing about the paths before it.
+ */
+export const lookAll = (
+  session: Session,
+  paths: ReadonlyArray<RemotePath>,
+  followed?: RemotePath
+): Effect.Effect<ReadonlyArray<Effect.Effect<Attributes | undefined, Failure>>, Failure> =>
+  Effect.map(
+    session.askAll(paths.map((path) => ({ type: path === followed ? Type.stat : Type.lstat, fields: [path] }))),
+    (answers) => answers.map((answer) => parse(answer, attributesOf))
+  )
+
+export const look = (session: Session, path: RemotePath): Effect.Effect<Attributes | undefined, Failure> =>
+  ask(session, { type: Type.lstat, fields: [path] }, attributesOf)
+
+const oneName = (answer: Answer): Buffer | Refused => {
+  const refusal = expect(answer, Type.name)
+  if (refusal !== undefined) return refusal
+  const names = answer.body.names()
+  if (names.length !== 1) throw new Malformed(`it answers with ${names.length} names instead of one`)
+  return names[0]!.name
+}
+
+export const realPath = (session: Session, path: RemotePath): Effect.Effect<Buffer, Failure> =>
+  ask(session, { type: Type.realpath, fields: [path] }, oneName)
+
+export const readLink = (session: Session, path: RemotePath): Effect.Effect<Buffer, Failure> =>
+  ask(session, { type: Type.readlink, fields: [path] }, oneName)
+
+const status = (
+  session: Session,
+  type: number,
+  fields: ReadonlyArray<Field>,
+  isChange: boolean
+): Effect.Effect<void, Failure> => ask(session, { type, fields, isChange }, (answer) => refusalOf(answer))
+
+const extended = (session: Session, name: string, ...fields: ReadonlyArray<Field>): Effect.Effect<void, Failure> =>
+  status(session, Type.extended, [name, ...fields], true)
+
+export const makeDirectory = (session: Session, path: RemotePath) => status(session, Type.mkdir, [path, {}], true)
+export const removeFile = (session: Session, path: RemotePath) => status(session, Type.remove, [path], true)
+export const removeDirectory = (session: Session, path: RemotePath) => status(session, Type.rmdir, [path], true)
+/** Renames an entry. OpenSSH refuses an existing target; the protocol requires that. */
+export const renameNew = (session: Session, from: RemotePath, to: RemotePath) => status(session, Type.rename, [from, to], true)
+export const renameOver = (session: Session, from: RemotePath, to: RemotePath) => extended(session, posixRename, from, to)
+export const hardlink = (session: Session, from: RemotePath, to: RemotePath) => extended(session, hardlinking, from, to)
+/** Makes a link. OpenSSH expects the target first, unlike the specification. */
+export const makeLink = (session: Session, path: RemotePath, target: RemotePath) =>
+  status(session, Type.symlink, [target, path], true)
+/** Sets attributes, and follows links. */
+export const setAttributes = (session: Session, path: RemotePath, values: Attributes) =>
+  status(session, Type.setstat, [path, values], true)
+export const setLinkAttributes = (session: Session, path: RemotePath, values: Attributes) =>
+  extended(session, lsetstat, path, values)
+
+/** Tests whether the disk below a path has no space or no entries left. */
+export const isDiskFull = (session: Session, path: RemotePath): Effect.Effect<boolean, Failure> =>
+  !session.extensions.has(statvfs)
+    ? Effect.succeed(false)
+    : ask(session, { type: Type.extended, fields: [statvfs, path] }, (answer) => {
+        const refusal = expect(answer, Type.extendedReply)
+        if (refusal !== undefined) return refusal
+        const [, , blocks, , availableBlocks, files, , availableFiles] = Array.from({ length: 8 }, () => answer.body.u64())
+        return (blocks! > 0 && availableBlocks === 0) || (files! > 0 && availableFiles === 0)
+      })
+
+/** A file or directory that is open on the server. */
+export interface Open {
+  readonly handle: Buffer
+  isClosed: boolean
+}
+
+/** Closes a handle without waiting. */
+export const closeQuietly = (session: Session, open: Open): void => {
+  if (open.isClosed) return
+  open.isClosed = true
+  session.post({ type: Type.close, fields: [open.handle] })
+}
+
+type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/**
+ * Opens a file or directory. Must run in an uninterruptible region. If the caller is interrupted while the request is under
+ * way, the handle is closed when the answer arrives.
+ */
+const acquire = (session: Session, request: Omit<Request, "onAnswer">, restore: Restore): Effect.Effect<Open, Failure> =>
+  Effect.suspend(() => {
+    let open: Open | undefined
+    let isAbandoned = false
+    let failure: Refused | Fault | undefined
+    const onAnswer = (answer: Answer): void => {
+      try {
+        failure = expect(answer, Type.handle)
+        if (failure !== undefined) return
+        open = { handle: Buffer.from(answer.body.bytes()), isClosed: false }
+        if (isAbandoned) closeQuietly(session, open)
+      } catch (error) {
+        failure = protocolFault((error as Error).message)
+      }
+    }
+    return Effect.onExit(
+      Effect.flatMap(restore(session.askAll([{ ...request, onAnswer }])), () =>
+        open === undefined ? Effect.fail(failure!) : Effect.succeed(open)
+      ),
+      (exit) =>
+        Effect.sync(() => {
+          if (exit._tag === "Success") return
+          isAbandoned = true
+          if (open !== undefined) closeQuietly(session, open)
+        })
+    )
+  })
+
+/** Opens a file. Must run in an uninterruptible region. */
+export const openFile = (
+  session: Session,
+  path: RemotePath,
+  flags: number,
+  restore: Restore,
+  values: Attributes = {}
+): Effect.Effect<Open, Failure> => acquire(session, { type: Type.open, fields: [path, flags, values] }, restore)
+
+/** Opens a file, uses it, and closes it. */
+export const withFile = <A, E, R>(
+  session: Session,
+  path: RemotePath,
+  flags: number,
+  use: (open: Open) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Failure, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(openFile(session, path, flags, restore), (open) =>
+      Effect.ensuring(
+        restore(use(open)),
+        Effect.sync(() => closeQuietly(session, open))
+      )
+    )
+  )
+
+export const readFlag = OpenFlag.read
+
+export const fileAttributes = (session: Session, { handle }: Open): Effect.Effect<Attributes, Failure> =>
+  Effect.flatMap(ask(session, { type: Type.fstat, fields: [handle] }, attributesOf), (found) =>
+    found === undefined ? Effect.fail(new Refused(StatusCode.noSuchFile, "")) : Effect.succeed(found)
+  )
+
+export const setFileAttributes = (session: Session, { handle }: Open, values: Attributes): Effect.Effect<void, Failure> =>
+  status(session, Type.fsetstat, [handle, values], false)
+
+export const sync = (session: Session, { handle }: Open): Effect.Effect<void, Failure> =>
+  session.extensions.has(fsyncing) ? status(session, Type.extended, [fsyncing, handle], false) : Effect.void
+
+/** Copies the first bytes of a file into another file on the server. */
+export const copyOnServer = (session: Session, from: Open, length: number, to: Open): Effect.Effect<void, Failure> =>
+  status(session, Type.extended, [copyData, from.handle, 0n, BigInt(length), to.handle, 0n], false)
+
+/** Closes a written file. Its failure may mean that bytes are lost. */
+export const close = (session: Session, open: Open): Effect.Effect<void, Failure> =>
+  Effect.suspend(() => {
+    open.isClosed = true
+    return status(session, Type.close, [open.handle], false)
+  })
+
+const dataOf =
+  (maxBytes: number) =>
+  (answer: Answer): Uint8Array | Refused => {
+    if (answer.type !== Type.data) {
+      const refusal = expect(answer, Type.data)
+      return refusal?.code === StatusCode.endOfFile ? new Uint8Array() : refusal!
+    }
+    const bytes = answer.body.bytes()
+    if (bytes.length > maxBytes) throw new Malformed(`it sends ${bytes.length} bytes where ${maxBytes} were asked for`)
+    return bytes
+  }
+
+/** Splits a range into parts that one request can transfer. */
+const split = (offset: number, length: number, part: number): ReadonlyArray<{ readonly at: number; readonly length: number }> =>
+  Array.from({ length: Math.ceil(length / part) }, (_, nth) => ({
+    at: offset + nth * part,
+    length: Math.min(part, length - nth * part)
+  }))
+
+/** The largest range of one call. */
+const maxRange = 8 * 1024 * 1024
+
+/** Reads a range with pipelined requests. The result is shorter than 8 MiB only if the range or the file ends. */
+export const read = (
+  session: Session,
+  { handle }: Open,
+  offset: number,
+  length: number
+): Effect.Effect<Uint8Array, Failure> => {
+  const readParts = (offset: number, length: number): Effect.Effect<ReadonlyArray<Uint8Array>, Failure> => {
+    const parts = split(offset, length, session.maxRead)
+    return Effect.flatMap(
+      session.askAll(parts.map(({ at, length }) => ({ type: Type.read, fields: [handle, BigInt(at), length] }))),
+      (answers) =>
+        Effect.gen(function* () {
+          const out: Array<Uint8Array> = []
+          let received = 0
+          for (const [nth, answer] of answers.entries()) {
+            const bytes = yield* parse(answer, dataOf(parts[nth]!.length))
+            out.push(bytes)
+            received += bytes.length
+            if (bytes.length === parts[nth]!.length) continue
+            // A server may send less than was asked for. Then the following answers do not join up with this one.
+            if (bytes.length > 0) out.push(...(yield* readParts(offset + received, length - received)))
+            break
+          }
+          return out
+        })
+    )
+  }
+  return Effect.map(readParts(offset, Math.min(length, maxRange)), concatenate)
+}
+
+/** Reads a file of the given size, or up to its end. A size that the server made up costs no memory. */
+export const readWhole = (session: Session, open: Open, size: number): Effect.Effect<Uint8Array, Failure> => {
+  const parts: Array<Uint8Array> = []
+  const next = (offset: number): Effect.Effect<Uint8Array, Failure> =>
+    Effect.flatMap(read(session, open, offset, size - offset), (bytes) => {
+      parts.push(bytes)
+      const at = offset + bytes.length
+      return bytes.length === 0 || at === size ? Effect.succeed(concatenate(parts)) : next(at)
+    })
+  return next(0)
+}
+
+/** Writes bytes with pipelined requests. */
+export const write = (
+  session: Session,
+  { handle }: Open,
+  offset: number,
+  bytes: Uint8Array,
+  isChange = false
+): Effect.Effect<void, Failure> =>
+  Effect.flatMap(
+    session.askAll(
+      split(0, bytes.length, session.maxWrite).map(({ at, length }) => ({
+        type: Type.write,
+        fields: [handle, BigInt(offset + at), bytes.subarray(at, at + length)],
+        isChange
+      }))
+    ),
+    (answers) => Effect.forEach(answers, (answer) => parse(answer, refusalOf), { discard: true })
+  )
+
+const listedOf = (answer: Answer): ReadonlyArray<Listed> | undefined | Refused => {
+  const refusal = expect(answer, Type.name)
+  if (refusal !== undefined) return refusal.code === StatusCode.endOfFile ? undefined : refusal
+  const names = answer.body.names()
+  if (names.length === 0) throw new Malformed("it lists no name before the end of a directory")
+  for (const { name } of names) {
+    if (name.length === 0 || name.includes(0) || name.includes("/")) {
+      throw new Malformed(`it lists the name ${JSON.stringify(name.toString().slice(0, 60))}, which no directory can contain`)
+    }
+  }
+  return names
+}
+
+/** The most READDIR requests that wait for an answer. Each answer of OpenSSH has up to 100 names. */
+const maxListingRequests = 16
+
+/** Lists a directory, without "." and "..". Fails with IoError `EFBIG` if it has more than `maxEntries` entries. */
+export const list = (session: Session, path: RemotePath, maxEntries: number): Effect.Effect<ReadonlyArray<Listed>, Failure> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(acquire(session, { type: Type.opendir, fields: [path] }, restore), (open) => {
+      const all: Array<Listed> = []
+      const next = (requests: number): Effect.Effect<ReadonlyArray<Listed>, Failure> =>
+        Effect.flatMap(
+          session.askAll(Array.from({ length: requests }, () => ({ type: Type.readdir, fields: [open.handle] }))),
+          (answers) =>
+            Effect.gen(function* () {
+              for (const answer of answers) {
+                const names = yield* parse(answer, listedOf)
+                if (names === undefined) return all
+                for (const one of names) all.push(one)
+                if (all.length > maxEntries + 2) {
+                  return yield* Effect.fail(ioError(`the directory has more than ${maxEntries} entries`, "EFBIG"))
+                }
+              }
+              return yield* next(Math.min(maxListingRequests, requests * 2))
+            })
+        )
+      return Effect.ensuring(
+        restore(Effect.map(next(2), (all) => all.filter(({ name }) => !isDots(name)))),
+        Effect.sync(() => closeQuietly(session, open))
+      )
+    })
+  )
+
+const isDots = (name: Buffer): boolean => name[0] === 46 && (name.length === 1 || (name.length === 2 && name[1] === 46))

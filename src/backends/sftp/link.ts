@@ -1,0 +1,148 @@
+/**
+ * The connection of a filesystem: one session, which is opened again after it was lost.
+ *
+ * An operation whose connection was lost runs again on a new connection, unless the server may already have made the change.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Random from "effect/Random"
+import type * as Scope from "effect/Scope"
+import { unavailable } from "../../model/Fault.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { filesystemClosed } from "../faults.ts"
+import { type Failure, type RemotePath } from "./calls.ts"
+import { Lost, Refused, type Session, start, type Transport } from "./session.ts"
+import { Type } from "./wire.ts"
+
+export interface Patience {
+  /** The number of times that a connection is tried. */
+  readonly attempts: number
+  /** The pause before the second attempt. Each further pause is twice as long; all are shortened by chance. */
+  readonly pauseMillis: number
+  /** The time for a connection, up to the start of the SFTP session. */
+  readonly connectMillis: number
+  /** The time for the answer to a request. */
+  readonly answerMillis: number
+  /** The pause between two messages that keep an idle connection alive. */
+  readonly keepAliveMillis: number
+}
+
+export const defaultPatience: Patience = {
+  attempts: 5,
+  pauseMillis: 200,
+  connectMillis: 20_000,
+  answerMillis: 30_000,
+  keepAliveMillis: 15_000
+}
+
+/** The failure of a connection. `isFinal` means that another attempt would fail too. */
+export interface DialFailure {
+  readonly fault: Fault
+  readonly isFinal: boolean
+}
+
+export type Dial = Effect.Effect<Transport, DialFailure>
+
+export interface Link {
+  /** Runs an operation. Runs it again if the connection was lost before a change was sent. */
+  readonly run: <A, E, R>(use: (session: Session) => Effect.Effect<A, E | Lost, R>) => Effect.Effect<A, E | Fault, R>
+  readonly session: Effect.Effect<Session, Fault>
+  /** Removes a temporary file, now or after the next connection. */
+  readonly discard: (path: RemotePath) => void
+}
+
+/** The number of times that an operation runs on a new connection. */
+const maxRuns = 4
+const maxPauseMillis = 5000
+/** The most temporary files that are remembered for removal. Others are removed when their directory is listed. */
+const maxDebts = 10_000
+
+export const unsure: Fault = unavailable(
+  "the connection was lost before the server confirmed the change; look whether it was made before you repeat it"
+)
+
+export const make = (dial: Dial, patience: Patience): Effect.Effect<Link, Fault, Scope.Scope> =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.scope
+    let current: Session | undefined
+    let connecting: Deferred.Deferred<Session, Fault> | undefined
+    let isClosed = false
+    const debts = new Set<RemotePath>()
+
+    const discard: Link["discard"] = (path) => {
+      const owe = () => void (debts.size < maxDebts && !isClosed && debts.add(path))
+      if (current === undefined) owe()
+      else current.post({ type: Type.remove, fields: [path] }, owe)
+    }
+
+    const pause = (done: number) =>
+      Effect.flatMap(Random.nextBetween(0.5, 1), (part) =>
+        Effect.sleep(Math.min(maxPauseMillis, patience.pauseMillis * 2 ** (done - 1)) * part)
+      )
+
+    const connect: Effect.Effect<Session, DialFailure> = Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(restore(dial), (transport) =>
+        Effect.mapError(
+          Effect.onExit(restore(start(transport, patience.answerMillis)), (exit) =>
+            Exit.isSuccess(exit) ? Effect.void : Effect.sync(transport.close)
+          ),
+          (fault) => ({ fault, isFinal: fault._tag === "IoError" })
+        )
+      )
+    )
+
+    const connectPatiently = (done: number): Effect.Effect<Session, Fault> =>
+      Effect.catch(connect, ({ fault, isFinal }) =>
+        isFinal || done >= patience.attempts ? Effect.fail(fault) : Effect.andThen(pause(done), connectPatiently(done + 1))
+      )
+
+    const open = Effect.tap(connectPatiently(1), (opened) =>
+      Effect.sync(() => {
+        current = opened
+        const owed = [...debts]
+        debts.clear()
+        for (const path of owed) discard(path)
+      })
+    )
+
+    const session: Link["session"] = Effect.suspend(() => {
+      if (isClosed) return Effect.fail(filesystemClosed)
+      if (current?.isOpen() === true) return Effect.succeed(current)
+      if (connecting !== undefined) return Deferred.await(connecting)
+      const opening = Deferred.makeUnsafe<Session, Fault>()
+      connecting = opening
+      const opened = Effect.onExit(open, (exit) => {
+        connecting = undefined
+        return Deferred.done(opening, Exit.isSuccess(exit) || !Exit.hasInterrupts(exit) ? exit : Exit.fail(filesystemClosed))
+      })
+      // All callers wait for one connection, so that the interruption of one of them does not end it.
+      return Effect.uninterruptibleMask((restore) =>
+        Effect.andThen(Effect.forkIn(Effect.interruptible(opened), scope), restore(Deferred.await(opening)))
+      )
+    })
+
+    const run: Link["run"] = <A, E, R>(use: (session: Session) => Effect.Effect<A, E | Lost, R>) => {
+      const attempt = (left: number): Effect.Effect<A, E | Fault, R> =>
+        Effect.flatMap(session, (session) =>
+          Effect.catch(use(session), (failure): Effect.Effect<A, E | Fault, R> => {
+            if (!(failure instanceof Lost)) return Effect.fail(failure as E)
+            if (isClosed) return Effect.fail(filesystemClosed)
+            if (failure.isUnsure) return Effect.fail(unsure)
+            return left === 0 || failure.fault._tag === "IoError" ? Effect.fail(failure.fault) : attempt(left - 1)
+          })
+        )
+      return attempt(maxRuns)
+    }
+
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        isClosed = true
+        current?.close()
+      })
+    )
+    return { run, session, discard }
+  })
+
+export const isLost = (failure: Failure): failure is Lost => failure instanceof Lost
+export const isRefused = (failure: unknown): failure is Refused => failure instanceof Refused

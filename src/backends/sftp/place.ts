@@ -1,0 +1,167 @@
+/** Finds the entry of a path on the server, and translates the refusals of the server. */
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import { type FileStat, type Kind, stat as makeStat } from "../../model/Entry.ts"
+import { accessDenied, diskFull, ioError, notADirectory, notFound, pathTooLong, unsupported } from "../../model/Fault.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, root } from "../../model/FsPath.ts"
+import { invalidName } from "../../runtime/host.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
+import { rootGone } from "../faults.ts"
+import { below } from "../posix/place.ts"
+import * as Calls from "./calls.ts"
+import type { Link } from "./link.ts"
+import { Refused, type Session } from "./session.ts"
+import { type Attributes, StatusCode } from "./wire.ts"
+
+export interface Site {
+  readonly link: Link
+  /** The directory on the server, without links. */
+  readonly root: string | Buffer
+  readonly isDurable: boolean
+  readonly mayReplaceUnsafely: boolean
+  readonly mayRemoveLeftovers: boolean
+  readonly maxEntries: number
+}
+
+export interface Place {
+  readonly at: string | Buffer
+  readonly found: Attributes | undefined
+}
+
+const kindBits = 0o170000
+
+export const kindOf = ({ mode = 0 }: Attributes): Kind => {
+  const bits = mode & kindBits
+  return bits === 0o100000 ? "file" : bits === 0o040000 ? "directory" : bits === 0o120000 ? "symlink" : "other"
+}
+
+export const permissionsOf = ({ mode = 0 }: Attributes): number => mode & 0o777
+
+export const toStat = (path: FsPath, attributes: Attributes): FileStat => {
+  const kind = kindOf(attributes)
+  const { mode, modified, size = 0 } = attributes
+  return makeStat({
+    path,
+    kind,
+    sizeBytes: kind === "file" || kind === "symlink" ? size : 0,
+    ...(modified === undefined ? {} : { modifiedAt: DateTime.makeUnsafe(modified * 1000) }),
+    ...(mode === undefined ? {} : { mode: mode & 0o777 }),
+    ...(kind === "symlink" ? { isSymlink: true } : {})
+  })
+}
+
+const hasNul = (path: string | Buffer): boolean => path.includes("\0")
+
+/** Returns the paths on the server of the root, of each directory above an entry, and of the entry. */
+export const pathsAlong = (site: Site, path: FsPath): ReadonlyArray<string | Buffer> => {
+  const all: Array<string | Buffer> = [site.root]
+  if (path !== root) for (const segment of path.split("/")) all.push(below(all.at(-1)!, segment))
+  return all
+}
+
+/**
+ * Looks at the root, at each directory above an entry, and at the entry, in one round trip.
+ *
+ * The server follows a link in the middle of a path, so an answer counts only if all answers before it are directories.
+ */
+export const lookAlong = (
+  session: Session,
+  site: Site,
+  path: FsPath
+): Effect.Effect<ReadonlyArray<Attributes | undefined>, Calls.Failure> =>
+  Effect.gen(function* () {
+    const paths = pathsAlong(site, path)
+    if (paths.some(hasNul)) return yield* Effect.fail(invalidName)
+    const answers = yield* Calls.lookAll(session, paths, site.root)
+    const seen: Array<Attributes | undefined> = []
+    for (const answer of answers) {
+      const found = yield* answer
+      seen.push(found)
+      if (found === undefined || kindOf(found) !== "directory") break
+    }
+    const [top] = seen
+    return top === undefined || kindOf(top) !== "directory" ? yield* Effect.fail(rootGone) : seen
+  })
+
+/** Finds the place of an entry. Fails with NotFound or NotADirectory if there is no directory above it. */
+export const placeOf = (session: Session, site: Site, path: FsPath): Effect.Effect<Place, Calls.Failure> =>
+  Effect.flatMap(lookAlong(session, site, path), (seen) => {
+    const paths = pathsAlong(site, path)
+    if (seen.length === paths.length) return Effect.succeed({ at: paths.at(-1)!, found: seen.at(-1) })
+    return Effect.fail(seen.at(-1) === undefined ? notFound : notADirectory)
+  })
+
+/** Makes the server's own words safe to show. */
+const said = ({ code, message }: Refused): string => {
+  const words = message
+    .replace(/[^\x20-\x7e]+/g, " ")
+    .slice(0, 120)
+    .trim()
+  return words === "" ? `status ${code}` : `"${words}"`
+}
+
+/** Returns the fault for a refused request. */
+export const faultOf = (failure: Fault | Refused): Fault => {
+  if (!(failure instanceof Refused)) return failure
+  switch (failure.code) {
+    case StatusCode.noSuchFile:
+      return notFound
+    case StatusCode.permissionDenied:
+      return accessDenied("permission")
+    case StatusCode.badMessage:
+      return pathTooLong("the server refuses the name; it is longer than the disk permits, or invalid there")
+    case StatusCode.unsupported:
+      return unsupported("this operation on the server")
+    default:
+      return ioError(`the server answered ${said(failure)} and gave no reason`, "EIO")
+  }
+}
+
+/** Fails with the fault for a change that the server refused without a reason. */
+export const refuse = (session: Session, site: Site, refused: Refused): Effect.Effect<never, Calls.Failure> =>
+  refused.code !== StatusCode.failure
+    ? Effect.fail(faultOf(refused))
+    : Effect.flatMap(
+        Effect.catch(Calls.isDiskFull(session, site.root), (failure) =>
+          failure instanceof Refused ? Effect.succeed(false) : Effect.fail(failure)
+        ),
+        (isFull) => Effect.fail(isFull ? diskFull : faultOf(refused))
+      )
+
+/** Runs `handle` if the server refuses the request. */
+export const onRefused = <A, B>(
+  self: Effect.Effect<A, Calls.Failure>,
+  handle: (refused: Refused) => Effect.Effect<B, Calls.Failure>
+): Effect.Effect<A | B, Calls.Failure> =>
+  Effect.catch(self, (failure): Effect.Effect<B, Calls.Failure> =>
+    failure instanceof Refused ? handle(failure) : Effect.fail(failure)
+  )
+
+/** The age at which a temporary file of another machine counts as a leftover. */
+const leaseSeconds = 24 * 60 * 60
+
+/**
+ * Tests whether a file is a leftover: a temporary file of a process of this machine that has ended, or one of another machine
+ * that nobody has written to for a day.
+ */
+export const isLeftover = (name: string, attributes: Attributes, nowMillis: number): boolean =>
+  kindOf(attributes) === "file" &&
+  (TemporaryNames.isLeftover(name) ||
+    (attributes.modified !== undefined &&
+      attributes.modified + leaseSeconds < nowMillis / 1000 &&
+      TemporaryNames.isForeign(name)))
+
+/** Removes the leftovers in a directory. Returns true if nothing else was in it. */
+export const clearLeftovers = (session: Session, site: Site, at: string | Buffer): Effect.Effect<boolean, Calls.Failure> =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const all = yield* Calls.list(session, at, site.maxEntries)
+    const isCleared =
+      site.mayRemoveLeftovers && all.every(({ attributes, name }) => isLeftover(name.toString(), attributes, now))
+    if (isCleared) {
+      yield* Effect.forEach(all, ({ name }) => Calls.removeFile(session, below(at, name.toString())), { discard: true })
+    }
+    return isCleared
+  })

@@ -1,0 +1,324 @@
+/**
+ * One SFTP session over a pair of byte streams: pipelined requests, their answers, and an end if the server breaks the
+ * protocol or is silent.
+ *
+ * The package `ssh2` has an SFTP client too. It decodes names as UTF-8, which changes some of them, and accepts packets of any
+ * size, so this module speaks the protocol itself.
+ */
+import * as Effect from "effect/Effect"
+import type { Readable, Writable } from "node:stream"
+import { unavailable } from "../../model/Fault.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { type Field, makePacket, Malformed, protocolFault, protocolVersion, Reader, StatusCode, Type } from "./wire.ts"
+
+/** The byte streams of a session. `close` ends the connection below them. */
+export interface Transport {
+  readonly input: Readable
+  readonly output: Writable
+  readonly close: () => void
+}
+
+export interface Request {
+  readonly type: number
+  readonly fields: ReadonlyArray<Field>
+  /** True for a change that another program can see. Its outcome is unknown if the connection is lost before the answer. */
+  readonly isChange?: boolean
+  /** Receives the answer even if the fiber that sent the request has been interrupted. */
+  readonly onAnswer?: (answer: Answer) => void
+}
+
+export interface Answer {
+  readonly type: number
+  readonly body: Reader
+}
+
+/** The failure of a request whose connection was lost. */
+export class Lost {
+  readonly _tag = "Lost"
+  readonly fault: Fault
+  /** True if the server may have made a change. */
+  readonly isUnsure: boolean
+  constructor(fault: Fault, isUnsure: boolean) {
+    this.fault = fault
+    this.isUnsure = isUnsure
+  }
+}
+
+/** The failure of a request that the server refused. */
+export class Refused {
+  readonly _tag = "Refused"
+  readonly code: number
+  readonly message: string
+  constructor(code: number, message: string) {
+    this.code = code
+    this.message = message
+  }
+}
+
+export interface Session {
+  readonly extensions: ReadonlySet<string>
+  /** The largest number of bytes that one request reads or writes. */
+  readonly maxRead: number
+  readonly maxWrite: number
+  /** Sends requests without waiting between them, and returns their answers in the same order. */
+  readonly askAll: (requests: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Answer>, Lost>
+  /** Sends a request and ignores its answer. `onLost` runs if the connection is lost before the answer. */
+  readonly post: (request: Request, onLost?: () => void) => void
+  readonly isOpen: () => boolean
+  readonly close: () => void
+}
+
+/** The largest number of requests that wait for an answer. Others wait in a queue. */
+const maxInFlight = 64
+/** The largest number of bytes in requests that wait for an answer, except for a single request. */
+const maxBytesInFlight = 4 * 1024 * 1024
+/** The largest packet that a server may send. OpenSSH sends at most 256 KiB. */
+const maxPacketBytes = 1024 * 1024
+/** The bytes that any server reads and writes in one request. */
+const commonBytes = 32 * 1024
+/** The most bytes of a read or write, whatever the server permits. */
+const largestBytes = 255 * 1024
+/** A slow network needs a second for this many bytes. */
+const bytesPerSecond = 64 * 1024
+
+/** The precision with which the time of an answer is measured. */
+const ticksPerAnswer = 16
+
+interface Waiting {
+  readonly request: Request
+  readonly settle: (answer: Answer | Lost) => void
+  bytes: number
+  /** The tick after which the answer is late. */
+  deadline: number
+}
+
+const closedFault = unavailable("the connection to the server was closed")
+
+export const start = (transport: Transport, answerMillis: number): Effect.Effect<Session, Fault> =>
+  Effect.suspend(() => {
+    const { input, output } = transport
+    const queue: Array<Waiting> = []
+    const inFlight = new Map<number, Waiting>()
+    let bytesInFlight = 0
+    let nextId = 0
+    let ended: Fault | undefined
+    let received: Array<Buffer> = []
+    let receivedBytes = 0
+    let onVersion: ((version: Fault | Reader) => void) | undefined
+    // The time is counted in ticks, so that a machine that slept gives the server time to answer.
+    const tickMillis = Math.max(5, answerMillis / ticksPerAnswer)
+    let tick = 0
+
+    const end = (fault: Fault): void => {
+      if (ended !== undefined) return
+      ended = fault
+      clearInterval(timer)
+      received = []
+      onVersion?.(fault)
+      const sent = [...inFlight.values()]
+      inFlight.clear()
+      const unsent = queue.splice(0)
+      for (const { request, settle } of sent) settle(new Lost(fault, request.isChange === true))
+      for (const { settle } of unsent) settle(new Lost(fault, false))
+      transport.close()
+    }
+
+    const send = (waiting: Waiting): void => {
+      const id = nextId
+      nextId = nextId === 0xffff_ffff ? 0 : nextId + 1
+      const packet = makePacket(waiting.request.type, id, waiting.request.fields)
+      waiting.bytes = packet.length
+      bytesInFlight += packet.length
+      const slowMillis = (bytesInFlight / bytesPerSecond) * 1000
+      waiting.deadline = tick + ticksPerAnswer + Math.ceil(slowMillis / tickMillis)
+      inFlight.set(id, waiting)
+      output.write(packet)
+    }
+
+    const pump = (): void => {
+      while (queue.length > 0 && inFlight.size < maxInFlight) {
+        if (inFlight.size > 0 && bytesInFlight >= maxBytesInFlight) return
+        send(queue.shift()!)
+      }
+    }
+
+    const accept = (packet: Buffer): void => {
+      const body = new Reader(packet)
+      const type = body.u8()
+      if (onVersion !== undefined) {
+        if (type !== Type.version) throw new Malformed("its first packet is not the version")
+        onVersion(body)
+        onVersion = undefined
+        return
+      }
+      const id = body.u32()
+      const waiting = inFlight.get(id)
+      if (waiting === undefined) throw new Malformed("it answers a request that was not sent")
+      inFlight.delete(id)
+      bytesInFlight -= waiting.bytes
+      waiting.settle({ type, body })
+      pump()
+    }
+
+    const onData = (chunk: Buffer): void => {
+      if (ended !== undefined) return
+      received.push(chunk)
+      receivedBytes += chunk.length
+      try {
+        while (receivedBytes >= 4) {
+          if (received[0]!.length < 4) received = [Buffer.concat(received)]
+          const length = received[0]!.readUInt32BE(0)
+          if (length === 0 || length > maxPacketBytes) throw new Malformed(`it sends a packet of ${length} bytes`)
+          if (receivedBytes < 4 + length) return
+          const all = received.length === 1 ? received[0]! : Buffer.concat(received)
+          receivedBytes -= 4 + length
+          received = receivedBytes === 0 ? [] : [all.subarray(4 + length)]
+          accept(all.subarray(4, 4 + length))
+          if (ended !== undefined) return
+        }
+      } catch (error) {
+        if (!(error instanceof Malformed)) throw error
+        end(protocolFault(error.message))
+      }
+    }
+
+    const timer = setInterval(() => {
+      tick++
+      const [oldest] = inFlight.values()
+      if (oldest !== undefined && oldest.deadline < tick) end(silent(answerMillis))
+    }, tickMillis)
+    // The program may end while the connection is idle.
+    timer.unref()
+
+    const lost = (): void => end(unavailable("the connection to the server was lost"))
+    input.on("data", onData).on("end", lost).on("close", lost).on("error", lost)
+    output.on("error", lost).on("close", lost)
+
+    const askAll: Session["askAll"] = (requests) =>
+      requests.length === 0
+        ? Effect.succeed([])
+        : Effect.callback<ReadonlyArray<Answer>, Lost>((resume) => {
+            if (ended !== undefined) return resume(Effect.fail(new Lost(ended, false)))
+            const answers: Array<Answer> = []
+            let left = requests.length
+            let isUnsure = false
+            let failure: Lost | undefined
+            const own = requests.map((request, index): Waiting => ({
+              request,
+              bytes: 0,
+              deadline: 0,
+              settle: (answer) => {
+                if (answer instanceof Lost) {
+                  failure = answer
+                  isUnsure ||= answer.isUnsure
+                } else {
+                  request.onAnswer?.(answer)
+                  isUnsure ||= request.isChange === true
+                  answers[index] = answer
+                }
+                if (--left > 0) return
+                resume(failure === undefined ? Effect.succeed(answers) : Effect.fail(new Lost(failure.fault, isUnsure)))
+              }
+            }))
+            queue.push(...own)
+            pump()
+            return Effect.sync(() => {
+              const mine = new Set(own)
+              queue.splice(0, queue.length, ...queue.filter((waiting) => !mine.has(waiting)))
+            })
+          })
+
+    const post: Session["post"] = (request, onLost) => {
+      if (ended !== undefined) return onLost?.()
+      queue.push({
+        request,
+        bytes: 0,
+        deadline: 0,
+        settle: (answer) => (answer instanceof Lost ? onLost?.() : request.onAnswer?.(answer))
+      })
+      pump()
+    }
+
+    const version = Effect.callback<ReadonlySet<string>, Fault>((resume) => {
+      const timeout = setTimeout(() => end(silent(answerMillis)), answerMillis)
+      const fail = (fault: Fault) => {
+        clearTimeout(timeout)
+        resume(Effect.fail(fault))
+      }
+      if (ended !== undefined) return fail(ended)
+      onVersion = (answer) => {
+        if (!(answer instanceof Reader)) return fail(answer)
+        clearTimeout(timeout)
+        const number = answer.u32()
+        if (number !== protocolVersion) {
+          return fail(unavailable(`the server speaks version ${number} of SFTP instead of ${protocolVersion}`))
+        }
+        const extensions = new Set<string>()
+        while (!answer.isAtEnd) {
+          extensions.add(answer.bytes().toString())
+          answer.bytes()
+        }
+        resume(Effect.succeed(extensions))
+      }
+      output.write(makePacket(Type.init, protocolVersion, []))
+      return Effect.sync(() => clearTimeout(timeout))
+    })
+
+    const bound = (permitted: number): number =>
+      permitted === 0 ? commonBytes : Math.max(1, Math.min(permitted, largestBytes))
+
+    const limits = (extensions: ReadonlySet<string>) =>
+      !extensions.has("limits@openssh.com")
+        ? Effect.succeed({ maxRead: commonBytes, maxWrite: commonBytes })
+        : Effect.matchEffect(askAll([{ type: Type.extended, fields: ["limits@openssh.com"] }]), {
+            onFailure: ({ fault }) => Effect.fail(fault),
+            onSuccess: ([answer]) =>
+              readAnswer(() => {
+                if (answer!.type !== Type.extendedReply) return { maxRead: commonBytes, maxWrite: commonBytes }
+                answer!.body.u64()
+                return { maxRead: bound(answer!.body.u64()), maxWrite: bound(answer!.body.u64()) }
+              })
+          })
+
+    return Effect.gen(function* () {
+      const extensions = yield* version
+      const { maxRead, maxWrite } = yield* limits(extensions)
+      return {
+        extensions,
+        maxRead,
+        maxWrite,
+        askAll,
+        post,
+        isOpen: () => ended === undefined,
+        close: () => end(closedFault)
+      }
+    }).pipe(Effect.onError(() => Effect.sync(() => end(closedFault))))
+  })
+
+const silent = (millis: number): Fault => ({
+  _tag: "Unavailable",
+  detail: `the server did not answer within ${Math.ceil(millis / 1000)} s; try again later`
+})
+
+/** Runs a function that reads an answer. Fails with IoError `EPROTO` if the answer is malformed. */
+export const readAnswer = <A>(read: () => A | Fault): Effect.Effect<A, Fault> =>
+  Effect.suspend(() => {
+    try {
+      const value = read()
+      return isProtocolFault(value) ? Effect.fail(value) : Effect.succeed(value as A)
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error
+      return Effect.fail(protocolFault(error.message))
+    }
+  })
+
+const isProtocolFault = (value: unknown): value is Fault =>
+  typeof value === "object" && value !== null && "_tag" in value && value._tag === "IoError"
+
+/** Reads a status. Returns `undefined` for success. */
+export const refusalOf = ({ body, type }: Answer): Refused | undefined => {
+  if (type !== Type.status) throw new Malformed(`it answers with a packet of type ${type}`)
+  const code = body.u32()
+  // Servers of older protocols send no message.
+  return code === StatusCode.ok ? undefined : new Refused(code, body.isAtEnd ? "" : body.bytes().toString())
+}

@@ -1,0 +1,203 @@
+/** The packets of the SSH file transfer protocol, version 3, with the extensions of OpenSSH. */
+import { ioError } from "../../model/Fault.ts"
+import type { Fault } from "../../model/FsError.ts"
+
+export const protocolVersion = 3
+
+export const Type = {
+  init: 1,
+  version: 2,
+  open: 3,
+  close: 4,
+  read: 5,
+  write: 6,
+  lstat: 7,
+  fstat: 8,
+  setstat: 9,
+  fsetstat: 10,
+  opendir: 11,
+  readdir: 12,
+  remove: 13,
+  mkdir: 14,
+  rmdir: 15,
+  realpath: 16,
+  stat: 17,
+  rename: 18,
+  readlink: 19,
+  symlink: 20,
+  status: 101,
+  handle: 102,
+  data: 103,
+  name: 104,
+  attrs: 105,
+  extended: 200,
+  extendedReply: 201
+} as const
+
+export const StatusCode = {
+  ok: 0,
+  endOfFile: 1,
+  noSuchFile: 2,
+  permissionDenied: 3,
+  failure: 4,
+  badMessage: 5,
+  unsupported: 8
+} as const
+
+export const OpenFlag = { read: 1, write: 2, append: 4, create: 8, truncate: 16, exclusive: 32 } as const
+
+/** The flags of the attributes that a packet contains. */
+const AttributeFlag = { size: 1, owner: 2, permissions: 4, times: 8, extended: 0x8000_0000 } as const
+
+/** The attributes of an entry. A server may leave out each of them. */
+export interface Attributes {
+  readonly size?: number | undefined
+  readonly uid?: number | undefined
+  readonly gid?: number | undefined
+  /** The permission bits, and the kind of the entry in the bits of `S_IFMT`. */
+  readonly mode?: number | undefined
+  /** Times in whole seconds since 1970. */
+  readonly accessed?: number | undefined
+  readonly modified?: number | undefined
+}
+
+export interface Listed {
+  readonly name: Buffer
+  readonly attributes: Attributes
+}
+
+export const protocolFault = (detail: string): Fault => ioError(`the server breaks the SFTP protocol: ${detail}`, "EPROTO")
+
+/** An answer that does not have the form of the protocol. */
+export class Malformed extends Error {}
+
+/** Reads the fields of a packet. Throws Malformed if a field is longer than the rest of the packet. */
+export class Reader {
+  readonly #bytes: Buffer
+  #at = 0
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at === this.#bytes.length
+  }
+
+  #take(length: number): number {
+    const from = this.#at
+    if (length > this.#bytes.length - from) throw new Malformed("a packet ends within a field")
+    this.#at = from + length
+    return from
+  }
+
+  u8(): number {
+    return this.#bytes.readUInt8(this.#take(1))
+  }
+
+  u32(): number {
+    return this.#bytes.readUInt32BE(this.#take(4))
+  }
+
+  u64(): number {
+    const value = Number(this.#bytes.readBigUInt64BE(this.#take(8)))
+    if (!Number.isSafeInteger(value)) throw new Malformed("a number is larger than any file")
+    return value
+  }
+
+  bytes(): Buffer {
+    const length = this.u32()
+    const from = this.#take(length)
+    return this.#bytes.subarray(from, from + length)
+  }
+
+  attributes(): Attributes {
+    const flags = this.u32()
+    const size = flags & AttributeFlag.size ? this.u64() : undefined
+    const hasOwner = (flags & AttributeFlag.owner) !== 0
+    const uid = hasOwner ? this.u32() : undefined
+    const gid = hasOwner ? this.u32() : undefined
+    const mode = flags & AttributeFlag.permissions ? this.u32() : undefined
+    const hasTimes = (flags & AttributeFlag.times) !== 0
+    const accessed = hasTimes ? this.u32() : undefined
+    const modified = hasTimes ? this.u32() : undefined
+    if (flags & AttributeFlag.extended) {
+      for (let left = this.u32(); left > 0; left--) {
+        this.bytes()
+        this.bytes()
+      }
+    }
+    return { size, uid, gid, mode, accessed, modified }
+  }
+
+  names(): Array<Listed> {
+    const out: Array<Listed> = []
+    for (let left = this.u32(); left > 0; left--) {
+      // Copied, because the name would keep the whole packet in memory.
+      const name = Buffer.from(this.bytes())
+      this.bytes()
+      out.push({ name, attributes: this.attributes() })
+    }
+    return out
+  }
+}
+
+/** A field of a request: a number of 32 bits, a number of 64 bits, a string, or attributes. */
+export type Field = number | bigint | string | Uint8Array | Attributes
+
+const attributeBytes = ({ accessed, gid, mode, modified, size, uid }: Attributes): Buffer => {
+  const out = Buffer.alloc(36)
+  let flags = 0
+  let at = 4
+  const put = (value: number): void => void (at = out.writeUInt32BE(value, at))
+  if (size !== undefined) {
+    flags |= AttributeFlag.size
+    at = out.writeBigUInt64BE(BigInt(size), at)
+  }
+  if (uid !== undefined && gid !== undefined) {
+    flags |= AttributeFlag.owner
+    put(uid)
+    put(gid)
+  }
+  if (mode !== undefined) {
+    flags |= AttributeFlag.permissions
+    put(mode)
+  }
+  if (accessed !== undefined && modified !== undefined) {
+    flags |= AttributeFlag.times
+    put(accessed)
+    put(modified)
+  }
+  out.writeUInt32BE(flags, 0)
+  return out.subarray(0, at)
+}
+
+const number32 = (value: number): Buffer => {
+  const out = Buffer.alloc(4)
+  out.writeUInt32BE(value)
+  return out
+}
+
+const number64 = (value: bigint): Buffer => {
+  const out = Buffer.alloc(8)
+  out.writeBigUInt64BE(value)
+  return out
+}
+
+const fieldBytes = (field: Field): ReadonlyArray<Uint8Array> => {
+  if (typeof field === "number") return [number32(field)]
+  if (typeof field === "bigint") return [number64(field)]
+  if (typeof field === "string") return fieldBytes(Buffer.from(field))
+  return field instanceof Uint8Array ? [number32(field.length), field] : [attributeBytes(field)]
+}
+
+/** Makes a packet. `id` is the number of the request; the first packet has the version of the protocol instead. */
+export const makePacket = (type: number, id: number, fields: ReadonlyArray<Field>): Buffer => {
+  const parts = fields.flatMap(fieldBytes)
+  const length = parts.reduce((sum, { length }) => sum + length, 5)
+  const head = Buffer.alloc(9)
+  head.writeUInt32BE(length, 0)
+  head.writeUInt8(type, 4)
+  head.writeUInt32BE(id, 5)
+  return Buffer.concat([head, ...parts], length + 4)
+}

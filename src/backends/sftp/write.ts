@@ -1,0 +1,486 @@
+/**
+ * Writes files on the server.
+ *
+ * New content goes to a hidden temporary file in the same directory. Then one rename gives the file its name, or one hard link
+ * if no file may be replaced. The temporary name is unique. So if the connection is lost during this step, a look at the name
+ * on a new connection tells whether the step was done, and it can be repeated.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Random from "effect/Random"
+import * as Stream from "effect/Stream"
+import type { FileStat } from "../../model/Entry.ts"
+import { alreadyExists, ioError, notAFile, unavailable, unsupported } from "../../model/Fault.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, parent } from "../../model/FsPath.ts"
+import { isBytes } from "../../model/realms.ts"
+import type { Commit } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
+import { below } from "../posix/place.ts"
+import * as Calls from "./calls.ts"
+import { unsure } from "./link.ts"
+import {
+  faultOf,
+  kindOf,
+  onRefused,
+  pathsAlong,
+  permissionsOf,
+  type Place,
+  placeOf,
+  refuse,
+  type Site,
+  toStat
+} from "./place.ts"
+import { Lost, Refused, type Session } from "./session.ts"
+import { type Attributes, OpenFlag, StatusCode } from "./wire.ts"
+
+type Content<E, R> = Uint8Array | Stream.Stream<Uint8Array, E, R>
+
+interface Staged {
+  readonly session: Session
+  readonly open: Calls.Open
+  readonly at: string | Buffer
+  readonly segment: string
+  /** The attributes of the written file. */
+  attributes: Attributes
+  isGone: boolean
+}
+
+export const noAtomicReplacement: Fault = unsupported(
+  "replacing a file, because the server lacks the extension posix-rename@openssh.com; unsafeReplace: true removes the old file first"
+)
+
+const temporaryLost: Fault = ioError("another program removed the temporary file of this write; try again", "ESTALE")
+const streamLost: Fault = unavailable("the connection was lost while a stream was written; the file is unchanged, try again")
+const keepsChanging: Fault = ioError("other programs keep changing the file; try again", "EAGAIN")
+
+const checkTarget = (
+  site: Site,
+  session: Session,
+  mode: "create" | "replace",
+  { found }: Place
+): Effect.Effect<void, Calls.Failure> => {
+  if (found === undefined) return Effect.void
+  if (mode === "create") return Effect.fail(alreadyExists)
+  if (kindOf(found) !== "file") return Effect.fail(notAFile)
+  return session.extensions.has(Calls.posixRename) || site.mayReplaceUnsafely ? Effect.void : Effect.fail(noAtomicReplacement)
+}
+
+/** Opens a temporary file beside an entry, uses it, and removes it unless it was published. */
+const withStaged = <A, E, R>(
+  site: Site,
+  session: Session,
+  path: FsPath,
+  permissions: number | undefined,
+  use: (staged: Staged) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Calls.Failure, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.suspend(() => {
+      const segment = TemporaryNames.make()
+      const at = below(pathsAlong(site, parent(path)).at(-1)!, segment)
+      const flags = OpenFlag.read | OpenFlag.write | OpenFlag.create | OpenFlag.exclusive
+      // A replacement is never more accessible than the file that it replaces.
+      const opened = Calls.openFile(session, at, flags, restore, permissions === undefined ? {} : { mode: permissions })
+      return Effect.onExit(
+        Effect.flatMap(
+          onRefused(opened, (refused) => refuse(session, site, refused)),
+          (open) => {
+            const staged: Staged = { session, open, at, segment, attributes: {}, isGone: false }
+            return Effect.ensuring(
+              restore(use(staged)),
+              Effect.sync(() => {
+                Calls.closeQuietly(session, open)
+                if (!staged.isGone) site.link.discard(at)
+              })
+            )
+          }
+        ),
+        (exit) =>
+          Effect.sync(() => {
+            TemporaryNames.forget(segment)
+            // The server may have made the file although its answer was lost.
+            if (Exit.isFailure(exit) && !session.isOpen()) site.link.discard(at)
+          })
+      )
+    })
+  )
+
+/** The number of bytes of a stream that are collected before they are written with pipelined requests. */
+const batchBytes = 2 * 1024 * 1024
+
+/** Passes the bytes of a stream on in arrays of about `batchBytes` bytes. The arrays are only valid during the call. */
+const inBatches = <E, R>(
+  content: Stream.Stream<Uint8Array, E, R>,
+  take: (bytes: Uint8Array, offset: number) => Effect.Effect<void, Calls.Failure>
+): Effect.Effect<number, E | Calls.Failure, R> =>
+  Effect.suspend(() => {
+    let batch = new Uint8Array(64 * 1024)
+    let filled = 0
+    let offset = 0
+    const flush = Effect.suspend(() => {
+      const length = filled
+      filled = 0
+      offset += length
+      return length === 0 ? Effect.void : take(batch.subarray(0, length), offset - length)
+    })
+    const add = (chunk: Uint8Array): Effect.Effect<void, Calls.Failure> => {
+      const length = Math.min(chunk.length, batchBytes - filled)
+      if (filled + length > batch.length) {
+        const larger = new Uint8Array(Math.min(batchBytes, Math.max(batch.length * 2, filled + length)))
+        larger.set(batch.subarray(0, filled))
+        batch = larger
+      }
+      batch.set(chunk.subarray(0, length), filled)
+      filled += length
+      return filled < batchBytes
+        ? Effect.void
+        : Effect.andThen(
+            flush,
+            Effect.suspend(() => (length === chunk.length ? Effect.void : add(chunk.subarray(length))))
+          )
+    }
+    return Effect.map(Effect.andThen(Stream.runForEach(content, add), flush), () => offset)
+  })
+
+const writeRefused = (site: Site, session: Session, effect: Effect.Effect<void, Calls.Failure>) =>
+  onRefused(effect, (refused) => refuse(session, site, refused))
+
+const fill = <E, R>(site: Site, { open, session }: Staged, content: Content<E, R>, from = 0) => {
+  const put = (bytes: Uint8Array, offset: number) =>
+    writeRefused(site, session, Calls.write(session, open, from + offset, bytes))
+  return isBytes(content) ? Effect.as(put(content, 0), content.length) : inBatches(content, put)
+}
+
+/** Waits until the bytes are on disk, and reads the attributes of the written file. */
+const settle = (site: Site, staged: Staged): Effect.Effect<void, Calls.Failure> =>
+  Effect.gen(function* () {
+    const { open, session } = staged
+    if (site.isDurable) yield* writeRefused(site, session, Calls.sync(session, open))
+    staged.attributes = yield* Calls.fileAttributes(session, open)
+  })
+
+const ignoreRefused = (effect: Effect.Effect<void, Calls.Failure>) => onRefused(effect, () => Effect.void)
+
+/** Copies owner, group and permission bits of the replaced file, and closes the written file. */
+const finish = (session: Session, staged: Staged, old: Attributes | undefined): Effect.Effect<void, Calls.Failure> =>
+  Effect.gen(function* () {
+    const isSameSession = session === staged.session && !staged.open.isClosed
+    const set = (values: Attributes) =>
+      isSameSession ? Calls.setFileAttributes(session, staged.open, values) : Calls.setAttributes(session, staged.at, values)
+    const { attributes } = staged
+    if (old !== undefined) {
+      const { gid, uid } = old
+      if (uid !== attributes.uid || gid !== attributes.gid) {
+        // Only an administrator may change the owner. The bits come last, because a change of owner may clear some of them.
+        yield* ignoreRefused(set({ uid, gid }))
+        yield* ignoreRefused(set({ mode: permissionsOf(old) }))
+      } else if (permissionsOf(old) !== permissionsOf(attributes)) yield* ignoreRefused(set({ mode: permissionsOf(old) }))
+      else if (isSameSession) return yield* Calls.close(session, staged.open)
+      staged.attributes = isSameSession
+        ? yield* Calls.fileAttributes(session, staged.open)
+        : ((yield* Calls.look(session, staged.at)) ?? attributes)
+    }
+    if (isSameSession) yield* Calls.close(session, staged.open)
+  })
+
+/**
+ * Tests whether two names are one file. The server does not report this, so the test sets the modification time of the
+ * temporary file, and looks whether the other file has this time too.
+ */
+const isSameFile = (session: Session, temporary: string | Buffer, at: string | Buffer): Effect.Effect<boolean, Calls.Failure> =>
+  Effect.gen(function* () {
+    const before = yield* Calls.look(session, temporary)
+    const other = yield* Calls.look(session, at)
+    if (before?.modified === undefined || other?.size !== before.size || other?.modified !== before.modified) return false
+    const { accessed = before.modified, modified } = before
+    const mark = yield* Random.nextIntBetween(0, 2 ** 31)
+    yield* Calls.setAttributes(session, temporary, { accessed, modified: mark })
+    const isSame = (yield* Calls.look(session, at))?.modified === mark
+    yield* Calls.setAttributes(session, temporary, { accessed, modified })
+    return isSame
+  })
+
+/** Reserves a name with an empty file, and replaces it, on disks without hard links. */
+const reserveAndReplace = (session: Session, from: string | Buffer, to: string | Buffer): Effect.Effect<void, Calls.Failure> =>
+  Effect.andThen(
+    Calls.withFile(session, to, OpenFlag.write | OpenFlag.create | OpenFlag.exclusive, () => Effect.void),
+    Effect.onError(Calls.renameOver(session, from, to), () => Effect.ignore(Calls.removeFile(session, to)))
+  )
+
+/** Gives the temporary file a name that must be free. */
+const moveNew = (session: Session, staged: Staged, to: string | Buffer): Effect.Effect<void, Calls.Failure> => {
+  const has = (extension: string) => session.extensions.has(extension)
+  const otherwise = Effect.suspend(() =>
+    has(Calls.posixRename) ? reserveAndReplace(session, staged.at, to) : Calls.renameNew(session, staged.at, to)
+  )
+  const moved = Effect.andThen(
+    otherwise,
+    Effect.sync(() => void (staged.isGone = true))
+  )
+  if (!has(Calls.hardlinking)) return moved
+  return onRefused(Calls.hardlink(session, staged.at, to), (refused) =>
+    Effect.flatMap(Calls.look(session, to), (found) => (found === undefined ? moved : Effect.fail(refused)))
+  )
+}
+
+const moveOver = (session: Session, staged: Staged, { at, found }: Place): Effect.Effect<void, Calls.Failure> =>
+  Effect.andThen(
+    session.extensions.has(Calls.posixRename)
+      ? Calls.renameOver(session, staged.at, at)
+      : found === undefined
+        ? Calls.renameNew(session, staged.at, at)
+        : Effect.andThen(Calls.removeFile(session, at), Calls.renameNew(session, staged.at, at)),
+    Effect.sync(() => void (staged.isGone = true))
+  )
+
+/** The number of connections on which a publication is tried. */
+const maxPublications = 8
+
+const isUnchanged = (old: Attributes | undefined, now: Attributes | undefined): boolean =>
+  old?.size === now?.size && old?.modified === now?.modified && (old === undefined) === (now === undefined)
+
+/**
+ * Gives the temporary file its name. If the connection is lost, looks on a new connection whether this was done. With
+ * `expected`, returns `undefined` if another program has changed the file since.
+ */
+const publish = (
+  site: Site,
+  staged: Staged,
+  path: FsPath,
+  mode: "create" | "replace",
+  expected?: { readonly found: Attributes | undefined }
+): Effect.Effect<FileStat | undefined, Fault> => {
+  const done = Effect.sync(() => toStat(path, staged.attributes))
+  const once = (session: Session, isRepeated: boolean): Effect.Effect<FileStat | undefined, Calls.Failure> =>
+    Effect.gen(function* () {
+      if ((yield* Calls.look(session, staged.at)) === undefined) {
+        // Only the rename of this write or another program removes the temporary file.
+        if (!isRepeated) return yield* Effect.fail(temporaryLost)
+        staged.isGone = true
+        return yield* done
+      }
+      const place = yield* placeOf(session, site, path)
+      if (isRepeated && mode === "create" && place.found !== undefined) {
+        if (yield* isSameFile(session, staged.at, place.at)) return yield* done
+      }
+      yield* checkTarget(site, session, mode, place)
+      if (expected !== undefined && !isUnchanged(expected.found, place.found)) return undefined
+      yield* finish(session, staged, place.found)
+      if (mode === "replace") {
+        yield* onRefused(moveOver(session, staged, place), (refused) => refuse(session, site, refused))
+        return yield* done
+      }
+      yield* onRefused(moveNew(session, staged, place.at), (refused) =>
+        Effect.gen(function* () {
+          if ((yield* Calls.look(session, place.at)) === undefined) return yield* refuse(session, site, refused)
+          if (!isRepeated || !(yield* isSameFile(session, staged.at, place.at))) return yield* Effect.fail(alreadyExists)
+        })
+      )
+      return yield* done
+    })
+  const attempt = (session: Session, isRepeated: boolean, left: number): Effect.Effect<FileStat | undefined, Fault | Refused> =>
+    Effect.catch(once(session, isRepeated), (failure): Effect.Effect<FileStat | undefined, Fault | Refused> => {
+      if (!(failure instanceof Lost)) return Effect.fail(failure)
+      const isUnsure = isRepeated || failure.isUnsure
+      if (left === 0) return Effect.fail(isUnsure ? unsure : failure.fault)
+      return Effect.flatMap(
+        Effect.mapError(site.link.session, (fault) => (isUnsure ? unsure : fault)),
+        (session) => attempt(session, isUnsure, left - 1)
+      )
+    })
+  return Effect.mapError(attempt(staged.session, false, maxPublications), faultOf)
+}
+
+const commitAtOnce: Commit = (step) => step
+
+/** Makes a lost connection final, because a stream cannot be read again. */
+const onceOnly = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, Lost> | Fault, R> =>
+  Effect.mapError(effect, (failure) => (failure instanceof Lost ? streamLost : failure) as Exclude<E, Lost> | Fault)
+
+const published = (stat: FileStat | undefined): Effect.Effect<FileStat, Fault> =>
+  stat === undefined ? Effect.fail(keepsChanging) : Effect.succeed(stat)
+
+export const replaceFile = <E, R>(
+  site: Site,
+  path: FsPath,
+  content: Content<E, R>,
+  mode: "create" | "replace",
+  commit: Commit = commitAtOnce
+): Effect.Effect<FileStat, Fault | Refused | E, R> =>
+  site.link.run((session) => {
+    const written = Effect.flatMap(placeOf(session, site, path), (place) =>
+      Effect.andThen(
+        checkTarget(site, session, mode, place),
+        withStaged(site, session, path, place.found && permissionsOf(place.found), (staged) =>
+          Effect.gen(function* () {
+            yield* fill(site, staged, content)
+            yield* settle(site, staged)
+            return yield* commit(Effect.flatMap(publish(site, staged, path, mode), published))
+          })
+        )
+      )
+    )
+    return isBytes(content) ? written : onceOnly(written)
+  })
+
+/** Removes what a failed append has written, unless other bytes follow. */
+const undoAppend = (session: Session, open: Calls.Open, size: number, bytes: Uint8Array): Effect.Effect<void, Calls.Failure> =>
+  Effect.gen(function* () {
+    const { size: now = size } = yield* Calls.fileAttributes(session, open)
+    const added = now - size
+    if (added <= 0 || added >= bytes.length) return
+    const tail = yield* Calls.read(session, open, size, added)
+    if (Buffer.compare(tail, bytes.subarray(0, added)) !== 0) return
+    yield* Calls.setFileAttributes(session, open, { size })
+  })
+
+/** Appends in place with one request, which the server carries out with one system call. */
+const appendOnce = (site: Site, path: FsPath, at: string | Buffer, bytes: Uint8Array) => (session: Session) =>
+  Calls.withFile(session, at, OpenFlag.read | OpenFlag.write | OpenFlag.append, (open) =>
+    Effect.gen(function* () {
+      const before = yield* Calls.fileAttributes(session, open)
+      if (kindOf(before) !== "file") return yield* Effect.fail(notAFile)
+      const { size = 0 } = before
+      yield* onRefused(Calls.write(session, open, size, bytes, true), (refused) =>
+        Effect.andThen(ignoreRefused(undoAppend(session, open, size, bytes)), refuse(session, site, refused))
+      )
+      if (site.isDurable) yield* writeRefused(site, session, Calls.sync(session, open))
+      const after = yield* Effect.catch(Calls.fileAttributes(session, open), () =>
+        Effect.succeed({ ...before, size: size + bytes.length })
+      )
+      yield* Effect.ignore(Calls.close(session, open))
+      return toStat(path, after)
+    })
+  )
+
+/** The number of times that a long append begins again because another program has changed the file. */
+const maxCopies = 4
+
+const copyInto = (
+  site: Site,
+  session: Session,
+  from: Calls.Open,
+  size: number,
+  staged: Staged,
+  offset: number
+): Effect.Effect<void, Calls.Failure> => {
+  const next = (at: number): Effect.Effect<void, Calls.Failure> =>
+    at === size
+      ? Effect.void
+      : Effect.flatMap(Calls.read(session, from, at, size - at), (bytes) =>
+          bytes.length === 0
+            ? Effect.fail(keepsChanging)
+            : Effect.andThen(
+                writeRefused(site, session, Calls.write(session, staged.open, offset + at, bytes)),
+                next(at + bytes.length)
+              )
+        )
+  return session.extensions.has(Calls.copyData) && offset === 0 && size > 0
+    ? onRefused(Calls.copyOnServer(session, from, size, staged.open), () => next(0))
+    : next(0)
+}
+
+/**
+ * Appends more than one request can carry: copies the file to a temporary file, appends there, and replaces the file if no
+ * other program has changed it since.
+ */
+const appendByCopy = (
+  site: Site,
+  path: FsPath,
+  append: (session: Session, staged: Staged, offset: number) => Effect.Effect<void, Calls.Failure>
+): Effect.Effect<FileStat, Fault | Refused> => {
+  const attempt = (left: number): Effect.Effect<FileStat, Fault | Refused> =>
+    Effect.flatMap(
+      site.link.run((session) =>
+        Effect.gen(function* () {
+          const place = yield* placeOf(session, site, path)
+          yield* checkTarget(site, session, "replace", place)
+          const { at, found } = place
+          return yield* withStaged(site, session, path, found && permissionsOf(found), (staged) =>
+            Effect.gen(function* () {
+              const size = found?.size ?? 0
+              if (size > 0) {
+                yield* Calls.withFile(session, at, OpenFlag.read, (old) => copyInto(site, session, old, size, staged, 0))
+              }
+              yield* append(session, staged, size)
+              yield* settle(site, staged)
+              return yield* publish(site, staged, path, "replace", { found })
+            })
+          )
+        })
+      ),
+      (stat) => (stat !== undefined ? Effect.succeed(stat) : left === 0 ? Effect.fail(keepsChanging) : attempt(left - 1))
+    )
+  return attempt(maxCopies)
+}
+
+const appendBytes = (site: Site, path: FsPath, bytes: Uint8Array): Effect.Effect<FileStat, Fault> => {
+  const attempt = (left: number): Effect.Effect<FileStat, Fault | Refused> =>
+    Effect.gen(function* () {
+      const [place, maxWrite] = yield* site.link.run((session) =>
+        Effect.map(placeOf(session, site, path), (place) => [place, session.maxWrite] as const)
+      )
+      if (place.found === undefined) {
+        return yield* Effect.catch(replaceFile<never, never>(site, path, bytes, "create"), (failure) =>
+          failure._tag === "AlreadyExists" && left > 0 ? attempt(left - 1) : Effect.fail(failure)
+        )
+      }
+      if (kindOf(place.found) !== "file") return yield* Effect.fail(notAFile)
+      if (bytes.length > maxWrite) {
+        return yield* appendByCopy(site, path, (session, staged, offset) =>
+          writeRefused(site, session, Calls.write(session, staged.open, offset, bytes))
+        )
+      }
+      return yield* Effect.catch(
+        site.link.run(appendOnce(site, path, place.at, bytes)),
+        (failure): Effect.Effect<FileStat, Fault | Refused> =>
+          failure instanceof Refused && failure.code === StatusCode.noSuchFile && left > 0
+            ? attempt(left - 1)
+            : Effect.fail(failure)
+      )
+    })
+  return Effect.mapError(attempt(maxCopies), faultOf)
+}
+
+/** Appends a stream. Up to the size of a batch, the stream is kept in memory; a longer one is staged first. */
+const appendStream = <E, R>(
+  site: Site,
+  path: FsPath,
+  content: Stream.Stream<Uint8Array, E, R>,
+  commit: Commit
+): Effect.Effect<FileStat, Fault | Refused | E, R> =>
+  site.link.run((session) =>
+    onceOnly(
+      Effect.gen(function* () {
+        // Refuse a wrong target before the stream is read.
+        const place = yield* placeOf(session, site, path)
+        if (place.found !== undefined && kindOf(place.found) !== "file") return yield* Effect.fail(notAFile)
+        return yield* withStaged(site, session, path, 0o600, (staged) =>
+          Effect.gen(function* () {
+            let small: Uint8Array = new Uint8Array()
+            const length = yield* inBatches(content, (bytes, offset) => {
+              if (offset === 0) small = bytes.slice()
+              return offset === 0 && bytes.length < batchBytes
+                ? Effect.void
+                : writeRefused(site, session, Calls.write(session, staged.open, offset, bytes))
+            })
+            return yield* commit(
+              length === small.length
+                ? appendBytes(site, path, small)
+                : appendByCopy(site, path, (now, target, offset) =>
+                    Calls.withFile(now, staged.at, OpenFlag.read, (from) => copyInto(site, now, from, length, target, offset))
+                  )
+            )
+          })
+        )
+      })
+    )
+  )
+
+export const append = <E, R>(
+  site: Site,
+  path: FsPath,
+  content: Content<E, R>,
+  commit: Commit = commitAtOnce
+): Effect.Effect<FileStat, Fault | Refused | E, R> =>
+  isBytes(content) ? commit(appendBytes(site, path, content)) : appendStream(site, path, content, commit)
