@@ -31,6 +31,7 @@ export const adversarial = [
   "test/conformance/{adversarial,mutants}.test.ts",
   "test/history/{badInput.*,concurrent,concurrentProcesses,transaction.faults,transaction.recover,planted,restoreKilled}.test.ts",
   "test/history/git/{collect,hostile}.test.ts",
+  "test/repository/{commits,linearizable}.test.ts",
   "test/journal/{fileJournalFaults,fileJournalProcesses,forged,leafCrash,leafHostile,leafKill}.test.ts",
   "test/workspace/{checkpoint.faults,hostMount.bad,hostMount.faults,session.crash}.test.ts"
 ]

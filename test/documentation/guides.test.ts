@@ -112,6 +112,15 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
     assert.strictEqual(readFileSync(join(workspace, "b.txt"), "utf8"), "new")
   },
   careful: () => past("careful", "history"),
+  // repository
+  forkAndCompare: async () => {
+    type Found = { readonly changes: ReadonlyArray<string>; readonly root: string }
+    const { forkAndCompare } = await load<{ forkAndCompare: Effect.Effect<Found, unknown> }>("forkAndCompare")
+    assert.deepStrictEqual(await Effect.runPromise(forkAndCompare), {
+      changes: ["Added notes/done.md", "Modified notes/todo.md"],
+      root: "experiment"
+    })
+  },
   // agents
   beside: async () => {
     type Services = Filesystem.Filesystem | Sandbox.Sandbox

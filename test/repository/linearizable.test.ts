@@ -221,7 +221,7 @@ const makeHistory = (seed: number, loses: boolean) =>
   })
 
 describe("the commits of three writers and a collector", () => {
-  const seeds = Array.from({ length: runs(400) }, (_, i) => i + 1)
+  const seeds = Array.from({ length: runs(500) }, (_, i) => i + 1)
 
   for (const loses of [false, true]) {
     it.live(
