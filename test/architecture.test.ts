@@ -50,7 +50,8 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
       "history/transaction/settle.ts"
     ],
     packages: (specifier) =>
-      node(specifier) || is("effect/process", "effect/http", "effect/encoding", "@effect/platform-node", "aws4fetch", "ssh2")(specifier)
+      node(specifier) ||
+      is("effect/process", "effect/http", "effect/encoding", "@effect/platform-node", "aws4fetch", "ssh2")(specifier)
   },
   history: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends/InMemory.ts"],
@@ -59,7 +60,8 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
   repository: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "remote"],
     packages: (specifier) =>
-      node(specifier) || is("cborg", "effect/cluster", "effect/rpc", "effect/sql", "effect/encoding", "@nats-io")(specifier)
+      node(specifier) ||
+      is("cborg", "effect/cluster", "effect/rpc", "effect/sql", "effect/reactivity", "effect/encoding", "@nats-io")(specifier)
   },
   workspace: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],

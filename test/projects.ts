@@ -5,9 +5,9 @@
  */
 
 /** Files that start an S3 server. */
-export const buckets = ["test/backends/bucket/{faults,laws,store}.test.ts"]
+export const buckets = ["test/backends/bucket/{faults,laws,store}.test.ts", "test/repository/stores/bucket.test.ts"]
 
-/** Files that start podman, Wine, NATS, sshd, Chromium or another JavaScript runtime. */
+/** Files that start podman, Wine, NATS, Postgres, sshd, Chromium or another JavaScript runtime. */
 export const engines = [
   "test/backends/container/{docker,hostile,killed,life,overlay,sandbox}.test.ts",
   "test/cli/container.test.ts",
@@ -19,6 +19,7 @@ export const engines = [
   "test/history/containers.test.ts",
   "test/integration/endToEnd.test.ts",
   "test/journal/jetStream{,Branch,Processes}.test.ts",
+  "test/repository/stores/postgres.test.ts",
   "test/runtimes/**/*.test.ts",
   "test/windows/**/*.test.ts"
 ]
@@ -54,6 +55,7 @@ export const host = [
   "test/backends/shell/**/*.test.ts",
   "test/debug/{live,server}.test.ts",
   "test/engine/{braces,edit,grep,ignore}.test.ts",
+  "test/repository/workspaces.laws.test.ts",
   "test/repository/stores/{directory,faults,laws,memory,sqlite}.test.ts",
   "test/examples/vfs_tools_example.test.ts",
   "test/journal/{branchSnapshots,contentStore,fileJournal}.test.ts",

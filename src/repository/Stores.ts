@@ -12,7 +12,46 @@ import * as Layer from "effect/Layer"
 import { BlobStore } from "./BlobStore.ts"
 import { HeadStore } from "./HeadStore.ts"
 import * as Memory from "./stores/memory.ts"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { BucketOptions } from "./stores/bucket.ts"
+import type { DirectoryOptions } from "./stores/directory.ts"
+import type { StoreError } from "./errors.ts"
+import type { SqlOptions } from "./stores/sql.ts"
+import type { SqliteOptions } from "./stores/sqlite.ts"
 import type { Stores } from "./stores/stores.ts"
+
+export type {
+  /**
+   * The options of stores in a bucket.
+   *
+   * @since 0.1.0
+   */
+  BucketOptions
+} from "./stores/bucket.ts"
+export type {
+  /**
+   * The options of stores in a directory.
+   *
+   * @since 0.1.0
+   */
+  DirectoryOptions
+} from "./stores/directory.ts"
+export type {
+  /**
+   * The options of stores in a SQL database.
+   *
+   * @since 0.1.0
+   */
+  SqlOptions
+} from "./stores/sql.ts"
+export type {
+  /**
+   * The options of a client of SQLite.
+   *
+   * @since 0.1.0
+   */
+  SqliteOptions
+} from "./stores/sqlite.ts"
 
 export {
   /** @since 0.1.0 */
@@ -39,3 +78,114 @@ const toContext = ({ blobs, heads }: Stores): Context.Context<BlobStore | HeadSt
  * @since 0.1.0
  */
 export const layerMemory: Layer.Layer<BlobStore | HeadStore> = Layer.effectContext(Effect.map(Memory.make, toContext))
+
+/**
+ * Provides stores in a directory. Any number of programs on one machine may use the directory at the same time. No server is
+ * needed.
+ *
+ * A change is complete or absent after a crash of the program. With `fsync: true` it also survives a loss of power. Content that
+ * is put again is compared with what is stored, so a damaged file is replaced. Building the layer removes the drafts of dead
+ * processes.
+ *
+ * Fails with `invalid` if the directory has other files in it, or a store of a later version.
+ *
+ * Limits:
+ *
+ * - Programs on several machines, or in several containers, may share the directory if each can see within 60 seconds that
+ *   another is alive. A program that is stopped for longer while it replaces a head, and then continues, may overwrite a head.
+ * - The directory must support renames that replace files. Network disks often report changes only after a second.
+ * - A blob has at most 1 GiB.
+ *
+ * @example
+ * ```ts
+ * const stores = Stores.layerDirectory({ directory: "/var/lib/reports", fsync: true })
+ * yield* Effect.provide(BlobStore.BlobStore.use((blobs) => blobs.put(Uint8Array.of(1, 2, 3))), stores)
+ * ```
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerDirectory = (options: DirectoryOptions): Layer.Layer<BlobStore | HeadStore, StoreError> =>
+  Layer.effectContext(
+    Effect.flatMap(
+      Effect.promise(() => import("./stores/directory.ts")),
+      ({ open }) => Effect.map(open(options), toContext)
+    )
+  )
+
+/**
+ * Provides stores in the tables of a SQL database: Postgres with `PgClient` of `@effect/sql-pg`, or SQLite with `sqliteClient`.
+ * Creates the tables if they do not exist. Any number of programs may use the tables at the same time.
+ *
+ * An answered change is as durable as a committed transaction of the database. Content that is put again is compared with what is
+ * stored, so a damaged row is replaced.
+ *
+ * Fails with `invalid` for another kind of database, for an invalid prefix, and for tables of a later version.
+ *
+ * Limits:
+ *
+ * - `changes` asks the database four times a second for each reader.
+ * - A call inside a transaction of the same client is part of that transaction.
+ * - A Postgres database must have the encoding UTF8. A blob has at most 1 GiB.
+ *
+ * @example
+ * ```ts
+ * const stores = Stores.layerSql().pipe(Layer.provide(Stores.sqliteClient({ file: "reports.db" })))
+ * yield* Effect.provide(BlobStore.BlobStore.use((blobs) => blobs.put(Uint8Array.of(1, 2, 3))), stores)
+ * ```
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerSql = (options: SqlOptions = {}): Layer.Layer<BlobStore | HeadStore, StoreError, SqlClient> =>
+  Layer.effectContext(
+    Effect.flatMap(
+      Effect.promise(() => import("./stores/sql.ts")),
+      ({ open }) => Effect.map(open(options), toContext)
+    )
+  )
+
+/**
+ * Provides a SQL client of SQLite on Node's own module `node:sqlite`, so that no package is needed. Node reports that this module is
+ * experimental. Several programs on one machine may use the file at the same time; the file must not be on a network disk.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const sqliteClient = (options: SqliteOptions): Layer.Layer<SqlClient, StoreError> =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => import("./stores/sqlite.ts")),
+      ({ layer }) => layer(options)
+    )
+  )
+
+/**
+ * Provides stores in a bucket, or below a prefix of a bucket, of a store that speaks S3. Any number of programs on any machines may
+ * use it at the same time. An answered change is as durable as an object of the bucket.
+ *
+ * When the layer is built, it tests on an object of its own that the store obeys the conditions of writes. Fails with `unavailable`
+ * if the store ignores them, does not answer or refuses the credentials. Fails with `invalid` for an invalid option.
+ *
+ * Limits:
+ *
+ * - `changes` asks the store each second for each reader. `storedAt` may be cut to whole seconds.
+ * - A deleted workspace leaves an object of one byte. The bucket must not have versioning, because some stores then ignore
+ *   conditions.
+ * - `has` and `delete` send one request for each hash. `put` sends existing content again.
+ *
+ * Requires the package `aws4fetch`, unless the requests are not signed.
+ *
+ * @example
+ * ```ts
+ * const stores = Stores.layerBucket({ bucket: "reports", prefix: "workspaces", endpoint: "http://127.0.0.1:9000" })
+ * yield* Effect.provide(BlobStore.BlobStore.use((blobs) => blobs.put(Uint8Array.of(1, 2, 3))), stores)
+ * ```
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerBucket = (options: BucketOptions): Layer.Layer<BlobStore | HeadStore, StoreError> =>
+  Layer.effectContext(
+    Effect.flatMap(
+      Effect.promise(() => import("./stores/bucket.ts")),
+      ({ open }) => Effect.map(open(options), toContext)
+    )
+  )

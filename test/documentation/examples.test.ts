@@ -25,6 +25,7 @@ const compiledOnly: ReadonlySet<string> = new Set([
   "src/remote/Remote.ts",
   "src/history/SnapshotStore.ts",
   "src/journal/JetStream.ts",
+  "src/repository/Stores.ts",
   "src/testing/Suite.ts",
   "src/workspace/HostMount.ts",
   "src/workspace/VfsState.ts"

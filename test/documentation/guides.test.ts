@@ -3,6 +3,7 @@
  * below, tests by vitest.
  */
 import { assert, describe, it } from "@effect/vitest"
+import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -526,6 +527,16 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
     })
     assert.deepStrictEqual(await within(calls), { read: 6, written: 6 })
   },
+  // stores
+  repeated: async () => {
+    const { repeated } = await load<{ repeated: Effect.Effect<string, unknown> }>("repeated")
+    assert.strictEqual(
+      await Effect.runPromise(repeated),
+      createHash("sha256")
+        .update(Uint8Array.of(1, 2, 3))
+        .digest("hex")
+    )
+  },
   // recipes
   ...recipes(load, scratch)
 }
@@ -534,6 +545,8 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
 const notRun: Readonly<Record<string, string>> = {
   correctReport: "needs a store of buckets: test/backends/bucket runs the same calls on two",
   publishNote: "needs an SSH server: it is run below where there is one",
+  onPostgres: "needs a server of Postgres: test/repository/stores runs the laws on one",
+  stored: "needs a directory of the system: test/repository/stores runs the laws in others",
   inContainer: "needs an engine of containers: it is run below where there is one",
   serve: "needs a cluster of NATS servers by these names; test/journal runs the same on one server"
 }

@@ -1,4 +1,5 @@
 /** A cluster of one runner in memory, for tests. */
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
@@ -26,7 +27,7 @@ export const runner = (
   stores: typeof Stores.layerMemory = Stores.layerMemory
 ) => Layer.provideMerge(Layer.provideMerge(Workspaces.layerRunner(options), cluster(config)), stores)
 
-let shared: Effect.Effect<Layer.Success<ReturnType<typeof runner>>> | undefined
+let shared: Effect.Effect<Context.Context<Layer.Success<ReturnType<typeof runner>>>> | undefined
 
 /** A runner that all tests of a file share, because a cluster takes a while to start. */
 export const sharedRunner = Layer.effectContext(

@@ -19,6 +19,7 @@ export interface ObjectHead {
 export interface ListedObject {
   readonly key: string
   readonly sizeBytes: number
+  readonly modifiedMillis: number | undefined
 }
 
 export interface Page {
@@ -64,12 +65,16 @@ const conditionHeaders = (condition: Condition, form: TagForm): Record<string, s
       ? { "if-none-match": "*" }
       : { "if-match": form === "bare" ? bare(condition.etag) : `"${bare(condition.etag)}"` }
 
+const millisOf = (text: string): number | undefined => {
+  const millis = Date.parse(text)
+  return Number.isNaN(millis) ? undefined : millis
+}
+
 const headOf = ({ headers }: Answer, sizeBytes: number): ObjectHead => {
-  const modified = Date.parse(headers["last-modified"] ?? "")
   return {
     etag: headers["etag"] ?? "",
     sizeBytes,
-    modifiedMillis: Number.isNaN(modified) ? undefined : modified,
+    modifiedMillis: millisOf(headers["last-modified"] ?? ""),
     writeId: headers[writeIdHeader],
     attributes: attributesOf(headers)
   }
@@ -94,7 +99,7 @@ const pageOf = (root: Xml.Element | undefined): Page | undefined => {
     const key = keyOf(textOf(item, "Key"))
     const sizeBytes = Number(textOf(item, "Size"))
     if (key === undefined || !Number.isSafeInteger(sizeBytes) || sizeBytes < 0) return undefined
-    objects.push({ key, sizeBytes })
+    objects.push({ key, sizeBytes, modifiedMillis: millisOf(textOf(item, "LastModified")) })
   }
   const prefixes: Array<string> = []
   for (const item of childrenOf(root, "CommonPrefixes")) {

@@ -10,7 +10,7 @@ import * as Client from "./client.ts"
 import { normalizePrefix } from "./keys.ts"
 import * as Objects from "./objects.ts"
 import * as Port from "./port.ts"
-import { probe, unconditional } from "./probe.ts"
+import { probe, type Support, unconditional } from "./probe.ts"
 
 /**
  * The bucket, and the rules of a layer.
@@ -102,9 +102,19 @@ const credentialsFromConfig: Effect.Effect<Client.Credentials | undefined, Fault
     )
 })
 
-const openPort = (options: BucketOptions, endpoint: string, tuning: Tuning): Effect.Effect<Backend, Fault> =>
+export interface OpenObjects {
+  readonly objects: Objects.Objects
+  readonly support: Support
+  readonly prefix: string
+}
+
+const openObjects = (
+  options: BucketOptions,
+  endpoint: string,
+  tuning: Tuning,
+  isProbed: boolean
+): Effect.Effect<OpenObjects, Fault> =>
   Effect.gen(function* () {
-    const rules = fromOptions(options)
     const prefix = normalizePrefix(options.prefix ?? "")
     const client = yield* Client.make({
       bucket: options.bucket,
@@ -115,8 +125,14 @@ const openPort = (options: BucketOptions, endpoint: string, tuning: Tuning): Eff
     })
     const objects = Objects.make(client)
     yield* objects.list({ prefix, limit: 1 })
+    return { objects, support: isProbed ? yield* probe(objects, prefix) : unconditional, prefix }
+  })
+
+const openPort = (options: BucketOptions, endpoint: string, tuning: Tuning): Effect.Effect<Backend, Fault> =>
+  Effect.gen(function* () {
+    const rules = fromOptions(options)
     const isProbed = options.conditional !== false && !isReadOnly(rules)
-    const support = isProbed ? yield* probe(objects, prefix) : unconditional
+    const { objects, prefix, support } = yield* openObjects(options, endpoint, tuning, isProbed)
     const bestEffort = [
       ...(support.put || isReadOnly(rules) ? [] : ["preconditions and creation: writes are sent without conditions"]),
       ...(support.remove ? [] : ["preconditions of deletions"]),
@@ -147,7 +163,10 @@ const toError = (fault: Fault): BackendError | InvalidArgument => {
   ) as BackendError
 }
 
-export const open = (options: BucketOptions, tuning: Tuning = {}): Effect.Effect<Backend, BackendError | InvalidArgument> =>
+const withEndpoint = <A>(
+  options: BucketOptions,
+  use: (endpoint: string) => Effect.Effect<A, Fault>
+): Effect.Effect<A, BackendError | InvalidArgument> =>
   Effect.suspend(() => {
     const fault = checkOptions(options)
     if (fault !== undefined) return Effect.fail(fault)
@@ -155,5 +174,15 @@ export const open = (options: BucketOptions, tuning: Tuning = {}): Effect.Effect
     if (endpoint === undefined) {
       return Effect.fail(invalid("endpoint", "it must be an http or https address without user, query and fragment"))
     }
-    return Effect.mapError(openPort(options, endpoint, tuning), toError)
+    return Effect.mapError(use(endpoint), toError)
   })
+
+export const open = (options: BucketOptions, tuning: Tuning = {}): Effect.Effect<Backend, BackendError | InvalidArgument> =>
+  withEndpoint(options, (endpoint) => openPort(options, endpoint, tuning))
+
+/** Opens a bucket for other uses than a filesystem. Fails with Unavailable if the store ignores the conditions of writes. */
+export const openConditional = (
+  options: BucketOptions,
+  tuning: Tuning = {}
+): Effect.Effect<OpenObjects, BackendError | InvalidArgument> =>
+  withEndpoint(options, (endpoint) => openObjects(options, endpoint, tuning, true))

@@ -36,6 +36,9 @@ const missing = (hash: string): StoreError =>
 export const corruptBlob = (hash: string, detail: string): StoreError =>
   new StoreError({ reason: "corrupt", detail: `the blob ${hash} is corrupt: ${detail}; store its content again` })
 
+/** The size of the largest blob, in bytes. Larger files or rows that someone else has stored are not read. */
+export const maxBlobBytes = 1024 * 1024 * 1024
+
 const checkRange = (range: Range | undefined): Effect.Effect<void, StoreError> => {
   const isValid = (value: number): boolean => Number.isSafeInteger(value) && value >= 0
   return range === undefined || (isValid(range.offset) && isValid(range.length))
@@ -57,6 +60,10 @@ const validHashes = (hashes: ReadonlyArray<string>): ReadonlyArray<string> => [.
 export const make = (contents: Contents): Operations => ({
   put: (bytes) =>
     Effect.suspend(() => {
+      if (bytes.length > maxBlobBytes) {
+        const detail = `a blob of ${bytes.length} bytes is too large; divide content of more than ${maxBlobBytes} bytes`
+        return Effect.fail(new StoreError({ reason: "invalid", detail }))
+      }
       // The caller may change its array while the store works.
       const copy = new Uint8Array(bytes)
       const hash = sha256(copy)

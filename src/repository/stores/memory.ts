@@ -1,11 +1,11 @@
 /** Stores in memory. They end with the layer that made them. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import * as Blobs from "./blobs.ts"
 import * as Heads from "./heads.ts"
 import type { Stores } from "./stores.ts"
+import * as Wakes from "./wakes.ts"
 
 const makeBlobs = () => {
   const entries = new Map<string, { readonly bytes: Uint8Array; readonly storedAt: DateTime.Utc }>()
@@ -24,7 +24,7 @@ const makeBlobs = () => {
 
 const makeHeads = () => {
   const texts = new Map<string, string>()
-  const listeners = new Map<string, Set<() => void>>()
+  const wakes = Wakes.make()
   return Heads.make({
     read: (workspace) => Effect.sync(() => texts.get(workspace)),
     swap: (workspace, expected, next) =>
@@ -32,29 +32,11 @@ const makeHeads = () => {
         if (texts.get(workspace) !== expected) return false
         if (next === undefined) texts.delete(workspace)
         else texts.set(workspace, next)
-        for (const wake of listeners.get(workspace) ?? []) wake()
+        wakes.wake(workspace)
         return true
       }),
     list: Stream.suspend(() => Stream.fromIterable([...texts.keys()])),
-    wakes: (workspace) =>
-      Stream.callback<void>(
-        (queue) => {
-          const wake = (): void => void Queue.offerUnsafe(queue, undefined)
-          return Effect.acquireRelease(
-            Effect.sync(() => {
-              listeners.set(workspace, (listeners.get(workspace) ?? new Set()).add(wake))
-              wake()
-            }),
-            () =>
-              Effect.sync(() => {
-                const waiting = listeners.get(workspace)
-                waiting?.delete(wake)
-                if (waiting?.size === 0) listeners.delete(workspace)
-              })
-          )
-        },
-        { bufferSize: 1, strategy: "sliding" }
-      )
+    wakes: wakes.stream
   })
 }
 

@@ -1,0 +1,210 @@
+/**
+ * Stores in a directory, for any number of processes of one machine.
+ *
+ * - `format.json` names the format and its version.
+ * - `blobs/ab/cdef…` is the content whose hash is `abcdef…`.
+ * - `heads/HASH.json` has two lines: the name of the workspace, whose SHA-256 is the file's name, and the text of its head.
+ * - `heads/HASH.lock` is a directory that exists while a process replaces the head.
+ * - `drafts` has files that are being written. They get their final names in one step.
+ *
+ * The directory belongs to this library, but someone else may have written to it. So symlinks below it are not followed, only
+ * regular files are read, and every content is checked.
+ */
+import * as Effect from "effect/Effect"
+import { isSystemError } from "../../model/realms.ts"
+import { writeFile } from "../../runtime/atomicFile.ts"
+import { makeDirectories } from "../../runtime/directories.ts"
+import * as Host from "../../runtime/host.ts"
+import { Fs, getSystemErrorMessage, join, randomBytes, resolve } from "../../runtime/node.ts"
+import * as Identity from "../../runtime/processIdentity.ts"
+import { StoreError } from "../errors.ts"
+import * as Blobs from "./directoryBlobs.ts"
+import * as Heads from "./directoryHeads.ts"
+import type { Stores } from "./stores.ts"
+
+export interface DirectoryOptions {
+  /** The path of the directory. The layer creates it if it does not exist. */
+  readonly directory: string
+  /** True if each change is on the disk before it is answered, so that it survives a loss of power. @default false */
+  readonly fsync?: boolean | undefined
+}
+
+/** The codes of a disk without space, or of a user without quota. */
+const fullCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"])
+const fullNumbers: ReadonlySet<number> = new Set([-122, -69])
+
+/** The codes of an entry that is not what the store has made: a planted link, directory or special file. */
+const foreignCodes: ReadonlySet<string> = new Set(["ELOOP", "EISDIR", "ENOTDIR", "ENXIO", "ENOTEMPTY", "EMLINK"])
+
+/** Returns a system error as a StoreError, without paths of the host. Throws other errors, because they are bugs. */
+export const errorOf =
+  (what: string) =>
+  (error: unknown): StoreError => {
+    if (error instanceof StoreError) return error
+    if (!isSystemError(error)) throw error
+    const { code, errno = 0 } = error
+    const why = `${code}: ${errno < 0 ? getSystemErrorMessage(errno) : "the operating system reported an error"}`
+    if (fullCodes.has(code) || fullNumbers.has(errno)) {
+      return new StoreError({ reason: "full", detail: `${what}: the disk of the store has no space left (${why})` })
+    }
+    return foreignCodes.has(code)
+      ? foreign(what, why)
+      : new StoreError({ reason: "unavailable", detail: `${what}: the directory of the store cannot be used (${why})` })
+  }
+
+export const foreign = (what: string, why: string): StoreError =>
+  new StoreError({
+    reason: "corrupt",
+    detail: `${what}: the entry in the store's directory is not a file of the store (${why}); move the entry away`
+  })
+
+export interface Place {
+  readonly directory: string
+  readonly fsync: boolean
+  readonly attempt: <A>(what: string, run: () => A) => Effect.Effect<A, StoreError>
+  /** Writes a draft, and removes it at the end of `use` unless it was renamed. */
+  readonly withDraft: <A>(
+    what: string,
+    bytes: Uint8Array,
+    use: (draft: string) => Effect.Effect<A, StoreError>
+  ) => Effect.Effect<A, StoreError>
+  /** Waits until the names in the directories are on the disk, if `fsync` is true. */
+  readonly syncNames: (what: string, ...directories: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
+}
+
+const draftPattern = /^\.([0-9a-z-]+)\.[0-9a-f]{24}\.tmp$/
+const leftoverAgeMillis = 24 * 60 * 60 * 1000
+const {
+  O_NOFOLLOW = 0,
+  O_NONBLOCK = 0,
+  O_RDONLY
+}: Partial<Record<string, number>> & { readonly O_RDONLY: number } = Fs.constants
+
+const draftName = (): string => `.${Identity.self()}.${randomBytes(12).toString("hex")}.tmp`
+
+/** Opens a file without following a link and without waiting for the writer of a FIFO. Returns `undefined` if it is missing. */
+export const openFile = (path: string): { readonly descriptor: number; readonly size: number } | undefined => {
+  let descriptor: number
+  try {
+    descriptor = Fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  } catch (error) {
+    if (isSystemError(error) && error.code === "ENOENT") return undefined
+    throw error
+  }
+  const stats = Fs.fstatSync(descriptor)
+  if (stats.isFile()) return { descriptor, size: stats.size }
+  Host.closeQuietly(descriptor)
+  throw Object.assign(new Error("not a regular file"), { code: "EISDIR" })
+}
+
+/** Reads from the offset until the array is full or the file ends, and returns the number of bytes. */
+export const readAt = (descriptor: number, bytes: Uint8Array, offset: number): number => {
+  let done = 0
+  while (done < bytes.length) {
+    const read = Fs.readSync(descriptor, bytes, done, bytes.length - done, offset + done)
+    if (read === 0) break
+    done += read
+  }
+  return done
+}
+
+/** Creates a directory of the store, and refuses anything else that has its name. */
+export const ownDirectory = (path: string): void => {
+  makeDirectories(path, 0o700)
+  if (!Fs.lstatSync(path).isDirectory()) throw Object.assign(new Error("not a directory"), { code: "ENOTDIR" })
+}
+
+/** Removes the drafts of dead processes. Compares ages by the clock of the disk, because another machine may have written. */
+const removeLeftovers = (directory: string): void => {
+  const names = Fs.readdirSync(directory).filter((name) => draftPattern.test(name))
+  if (names.length === 0) return
+  const probe = join(directory, draftName())
+  Fs.closeSync(Fs.openSync(probe, "wx", 0o600))
+  const now = Fs.lstatSync(probe).mtimeMs
+  Fs.unlinkSync(probe)
+  for (const name of names) {
+    const path = join(directory, name)
+    const age = now - (Fs.lstatSync(path, { throwIfNoEntry: false })?.mtimeMs ?? now)
+    if (Identity.isDead(draftPattern.exec(name)![1]!) ?? age > leftoverAgeMillis) Host.unlinkQuietly(path)
+  }
+}
+
+const formatText = `${JSON.stringify({ format: "fs-algebra store", version: 1 })}\n`
+const maxFormatBytes = 1_000
+
+const invalid = (detail: string): StoreError => new StoreError({ reason: "invalid", detail })
+
+const ownNames = ["drafts", "blobs", "heads"]
+
+/** Makes a store of an empty directory, or opens one. Throws for any other directory. */
+const openFormat = (directory: string): void => {
+  const path = join(directory, "format.json")
+  const found = openFile(path)
+  if (found === undefined) {
+    // Another process may be making the store at this moment, so its directories are no foreign entries.
+    const isForeign = (name: string): boolean => name !== "format.json" && !ownNames.includes(name)
+    if (Fs.readdirSync(directory).some(isForeign)) {
+      throw invalid("the directory of the store has other files in it; use an empty or a new directory")
+    }
+    ownNames.forEach((name) => ownDirectory(join(directory, name)))
+    writeFile(path, formatText, { draft: join(directory, "drafts", draftName()) })
+    return
+  }
+  try {
+    const bytes = new Uint8Array(Math.min(found.size, maxFormatBytes))
+    readAt(found.descriptor, bytes, 0)
+    if (new TextDecoder().decode(bytes) !== formatText) {
+      throw invalid("the directory holds no store that this version can open; use another directory, or update fs-algebra")
+    }
+  } finally {
+    Host.closeQuietly(found.descriptor)
+  }
+  ownNames.forEach((name) => ownDirectory(join(directory, name)))
+}
+
+export const open = ({ directory, fsync = false }: DirectoryOptions): Effect.Effect<Stores, StoreError> =>
+  Effect.gen(function* () {
+    if (directory === "") return yield* invalid("the directory of the store has an empty path")
+    const attempt: Place["attempt"] = (what, run) => Effect.try({ try: run, catch: errorOf(what) })
+    const root = yield* attempt("opening the store", () => {
+      makeDirectories(resolve(directory), 0o700)
+      const real = Fs.realpathSync(resolve(directory))
+      openFormat(real)
+      removeLeftovers(join(real, "drafts"))
+      return real
+    })
+
+    const syncNames: Place["syncNames"] = (what, ...directories) =>
+      fsync && process.platform !== "win32"
+        ? Effect.forEach(directories, (path) => Host.syncDirectory(path, errorOf(what)), { discard: true })
+        : Effect.void
+
+    const withDraft: Place["withDraft"] = (what, bytes, use) => {
+      const full = new StoreError({ reason: "full", detail: `${what}: the disk of the store has no space left` })
+      const path = join(root, "drafts", draftName())
+      return Effect.acquireUseRelease(
+        attempt(what, () => ({ descriptor: Fs.openSync(path, "wx", 0o600), isOpen: true })),
+        (draft) =>
+          Host.writeFully(draft.descriptor, bytes, errorOf(what), full).pipe(
+            Effect.andThen(fsync ? Host.sync(draft.descriptor, errorOf(what)) : Effect.void),
+            // Some network disks report only at the close that the content was lost.
+            Effect.andThen(
+              attempt(what, () => {
+                draft.isOpen = false
+                Fs.closeSync(draft.descriptor)
+              })
+            ),
+            Effect.andThen(use(path))
+          ),
+        (draft) =>
+          Effect.sync(() => {
+            if (draft.isOpen) Host.closeQuietly(draft.descriptor)
+            Host.unlinkQuietly(path)
+          })
+      )
+    }
+
+    const place: Place = { directory: root, fsync, attempt, withDraft, syncNames }
+    yield* syncNames("opening the store", root)
+    return { blobs: Blobs.make(place), heads: Heads.make(place) }
+  })

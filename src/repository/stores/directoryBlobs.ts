@@ -1,0 +1,159 @@
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { codeOf } from "../../model/realms.ts"
+import * as Host from "../../runtime/host.ts"
+import { Fs, join } from "../../runtime/node.ts"
+import type { Operations } from "../BlobStore.ts"
+import type { StoreError } from "../errors.ts"
+import * as Blobs from "./blobs.ts"
+import { errorOf, openFile, ownDirectory, type Place, readAt } from "./directory.ts"
+
+/** The number of bytes up to which a synchronous call is faster than a call in another thread. */
+const maxSyncBytes = 64 * 1024
+/** The number of entries that are handled before other fibers run. */
+const batch = 256
+
+const folderPattern = /^[0-9a-f]{2}$/
+
+export const make = (place: Place): Operations => {
+  const { attempt, directory, fsync, syncNames, withDraft } = place
+  const top = join(directory, "blobs")
+  const folderOf = (hash: string): string => join(top, hash.slice(0, 2))
+  const pathOf = (hash: string): string => join(folderOf(hash), hash.slice(2))
+
+  /** Tests whether the folder of the hash exists. Throws if it is a link or a file. */
+  const hasFolder = (hash: string): boolean => {
+    const stats = Fs.lstatSync(folderOf(hash), { throwIfNoEntry: false })
+    if (stats?.isDirectory() === false) throw Object.assign(new Error("not a directory"), { code: "ENOTDIR" })
+    return stats !== undefined
+  }
+
+  const opened = <A>(
+    what: string,
+    hash: string,
+    use: (file: { readonly descriptor: number; readonly size: number } | undefined) => Effect.Effect<A, StoreError>
+  ): Effect.Effect<A, StoreError> =>
+    Effect.acquireUseRelease(
+      attempt(what, () => (hasFolder(hash) ? openFile(pathOf(hash)) : undefined)),
+      use,
+      (file) => Effect.sync(() => file && Host.closeQuietly(file.descriptor))
+    )
+
+  const read = (what: string, descriptor: number, offset: number, length: number): Effect.Effect<Uint8Array, StoreError> =>
+    Effect.suspend(() => {
+      const bytes = new Uint8Array(length)
+      const cut = (done: number) => (done === length ? bytes : bytes.slice(0, done))
+      if (length <= maxSyncBytes) return attempt(what, () => cut(readAt(descriptor, bytes, offset)))
+      const readFrom = (done: number): Effect.Effect<Uint8Array, StoreError> =>
+        Effect.flatMap(
+          Host.awaited<number, StoreError>(
+            (end) => Fs.read(descriptor, bytes, done, length - done, offset + done, end),
+            errorOf(what)
+          ),
+          (count) => (count === 0 || done + count === length ? Effect.succeed(cut(done + count)) : readFrom(done + count))
+        )
+      return readFrom(0)
+    })
+
+  /** Gives existing, intact content the current time. Returns false if the content must be written. */
+  const refresh = (what: string, hash: string, bytes: Uint8Array): Effect.Effect<boolean, StoreError> =>
+    opened(what, hash, (file) =>
+      file === undefined || file.size !== bytes.length
+        ? Effect.succeed(false)
+        : Effect.gen(function* () {
+            const found = yield* read(what, file.descriptor, 0, file.size)
+            if (Buffer.compare(found, bytes) !== 0) return false
+            const now = (yield* Clock.currentTimeMillis) / 1000
+            const isThere = yield* attempt(what, () => {
+              try {
+                Fs.utimesSync(pathOf(hash), now, now)
+                return true
+              } catch (error) {
+                // Another process has deleted the content meanwhile.
+                if (codeOf(error) === "ENOENT") return false
+                throw error
+              }
+            })
+            // The process that wrote the content may not have waited for the disk.
+            if (isThere && fsync) yield* Host.sync(file.descriptor, errorOf(what))
+            return isThere
+          })
+    )
+
+  return Blobs.make({
+    put: (hash, bytes) => {
+      const what = `put of the blob ${hash}`
+      return Effect.gen(function* () {
+        if (!(yield* refresh(what, hash, bytes))) {
+          yield* withDraft(what, bytes, (draft) =>
+            attempt(what, () => {
+              ownDirectory(folderOf(hash))
+              Fs.renameSync(draft, pathOf(hash))
+            })
+          )
+        }
+        yield* syncNames(what, folderOf(hash), top)
+      })
+    },
+    get: (hash, range) => {
+      const what = `get of the blob ${hash}`
+      return opened(what, hash, (file) => {
+        if (file === undefined) return Effect.succeed(undefined)
+        const { descriptor, size } = file
+        if (size > Blobs.maxBlobBytes) return Effect.fail(Blobs.corruptBlob(hash, `its file has ${size} bytes`))
+        const offset = Math.min(range?.offset ?? 0, size)
+        return read(what, descriptor, offset, Math.min(range?.length ?? size, size - offset))
+      })
+    },
+    has: (hashes) =>
+      Effect.gen(function* () {
+        const found: Array<string> = []
+        for (let at = 0; at < hashes.length; at += batch) {
+          yield* attempt("has", () => {
+            for (const hash of hashes.slice(at, at + batch)) {
+              if (hasFolder(hash) && Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false })?.isFile() === true) found.push(hash)
+            }
+          })
+          yield* Effect.yieldNow
+        }
+        return found
+      }),
+    delete: (hashes) =>
+      Effect.forEach(
+        hashes,
+        (hash, n) =>
+          Effect.andThen(
+            attempt(`delete of the blob ${hash}`, () => {
+              try {
+                if (hasFolder(hash)) Fs.unlinkSync(pathOf(hash))
+              } catch (error) {
+                if (codeOf(error) !== "ENOENT") throw error
+              }
+            }),
+            n % batch === 0 ? Effect.yieldNow : Effect.void
+          ),
+        { discard: true }
+      ),
+    list: Stream.fromIterableEffect(
+      attempt("list of the blobs", () => Fs.readdirSync(top).filter((name) => folderPattern.test(name)))
+    ).pipe(
+      Stream.mapEffect((folder) =>
+        attempt("list of the blobs", () => {
+          const path = join(top, folder)
+          const found: Array<Blobs.Listed> = []
+          if (!Fs.lstatSync(path).isDirectory()) return found
+          for (const name of Fs.readdirSync(path)) {
+            if (!Blobs.isHash(folder + name)) continue
+            const stats = Fs.lstatSync(join(path, name), { throwIfNoEntry: false })
+            if (stats?.isFile() === true)
+              found.push({ hash: folder + name, storedAt: DateTime.makeUnsafe(Math.trunc(stats.mtimeMs)) })
+          }
+          return found
+        })
+      ),
+      Stream.flattenIterable
+    )
+  })
+}

@@ -1,0 +1,160 @@
+/**
+ * Heads in files. A process that replaces a head first creates an entry in the lock directory of the workspace, and then looks
+ * for the entries of other processes. If there is none, no other process replaces the head until the entry is removed. The entry
+ * of a dead process does not count.
+ */
+import type * as NodeFs from "node:fs"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import * as Stream from "effect/Stream"
+import { codeOf } from "../../model/realms.ts"
+import { Buffer } from "../../runtime/buffer.ts"
+import { sha256 } from "../../runtime/hash.ts"
+import * as Host from "../../runtime/host.ts"
+import { Fs, join } from "../../runtime/node.ts"
+import * as ProcessLock from "../../runtime/processLock.ts"
+import type { Operations } from "../HeadStore.ts"
+import { StoreError } from "../errors.ts"
+import { foreign, openFile, type Place, readAt } from "./directory.ts"
+import * as Heads from "./heads.ts"
+import * as Wakes from "./wakes.ts"
+
+const lock = ProcessLock.make({
+  ...ProcessLock.rolesOf("writer"),
+  leaseMillis: 60_000,
+  refreshMillis: 10_000,
+  directoryMode: 0o700
+})
+
+/** The longest wait for another process that replaces the same head. */
+const patienceMillis = 30_000
+const maxPauseMillis = 8
+/** The time between two looks at a head, for disks and changes that the system does not report. */
+const pollTime = "1 second"
+
+const filePattern = /^[0-9a-f]{64}\.json$/
+const maxFileBytes = 2 * Heads.maxHeadBytes
+
+const encode = (workspace: string, text: string): Uint8Array => Buffer.from(`${JSON.stringify(workspace)}\n${text}\n`)
+
+const parseName = (line: string | undefined): string | undefined => {
+  try {
+    const name: unknown = JSON.parse(line ?? "")
+    return typeof name === "string" ? name : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export const make = ({ attempt, directory, syncNames, withDraft }: Place): Operations => {
+  const top = join(directory, "heads")
+  const fileOf = (workspace: string): string => `${sha256(Buffer.from(workspace))}.json`
+
+  /** Returns the lines of a file, or `undefined` if it is missing. Throws a StoreError for a file of another form. */
+  const readFile = (file: string): { readonly workspace: string; readonly text: string } | undefined => {
+    const found = openFile(join(top, file))
+    if (found === undefined) return undefined
+    try {
+      const bytes = new Uint8Array(Math.min(found.size, maxFileBytes))
+      const content = new TextDecoder().decode(bytes.subarray(0, readAt(found.descriptor, bytes, 0)))
+      const [first, text, end, ...more] = content.split("\n")
+      const workspace = parseName(first)
+      if (workspace === undefined || text === undefined || end !== "" || more.length > 0 || fileOf(workspace) !== file) {
+        throw new StoreError({
+          reason: "corrupt",
+          detail: `the file heads/${file} is not the head of a workspace; restore it from a backup, or move it away`
+        })
+      }
+      return { workspace, text }
+    } finally {
+      Host.closeQuietly(found.descriptor)
+    }
+  }
+
+  /** The keys are names of files. */
+  const wakes = Wakes.make(() => {
+    let watcher: NodeFs.FSWatcher
+    try {
+      watcher = Fs.watch(top, { persistent: false })
+    } catch {
+      // The system has no watches left, or the disk has none. Readers then look once in a while.
+      return undefined
+    }
+    watcher.on("change", (_, file) => (typeof file === "string" ? wakes.wake(file) : wakes.wakeAll()))
+    watcher.on("error", () => watcher.close())
+    return () => watcher.close()
+  })
+
+  /** Replaces the file if no other process does so at the moment. Returns `undefined` if another process does. */
+  const trySwap = (workspace: string, expected: string | undefined, draft: string | undefined): boolean | undefined => {
+    const file = fileOf(workspace)
+    const path = join(top, file)
+    const lockDirectory = join(top, file.replace(/json$/, "lock"))
+    if (Fs.lstatSync(lockDirectory, { throwIfNoEntry: false })?.isDirectory() === false) {
+      throw foreign("replacing a head", "it has the name of a lock")
+    }
+    let held: ProcessLock.Held
+    try {
+      held = lock.add(lockDirectory, "writer")
+    } catch (error) {
+      if (codeOf(error) === "ENOENT" && Fs.existsSync(top)) return undefined
+      throw error
+    }
+    try {
+      if (lock.others(lockDirectory, held).length > 0) return undefined
+      if (readFile(file)?.text !== expected) return false
+      if (draft === undefined) Fs.unlinkSync(path)
+      else Fs.renameSync(draft, path)
+      return true
+    } finally {
+      lock.remove(held)
+    }
+  }
+
+  const swapWith = (
+    what: string,
+    workspace: string,
+    expected: string | undefined,
+    draft: string | undefined
+  ): Effect.Effect<boolean, StoreError> =>
+    Effect.gen(function* () {
+      const start = yield* Clock.currentTimeMillis
+      for (;;) {
+        const answer = yield* attempt(what, () => trySwap(workspace, expected, draft))
+        if (answer !== undefined) return answer
+        if ((yield* Clock.currentTimeMillis) - start > patienceMillis) {
+          const detail = `${what}: another process has replaced the same head for ${patienceMillis / 1000} seconds; end it if it is stopped`
+          return yield* new StoreError({ reason: "unavailable", detail })
+        }
+        yield* ProcessLock.pause(yield* Random.nextBetween(0.5, maxPauseMillis))
+      }
+    })
+
+  return Heads.make({
+    read: (workspace) => attempt("get of a head", () => readFile(fileOf(workspace))?.text),
+    swap: (workspace, expected, next) => {
+      const what = next === undefined ? "delete of a head" : "compareAndSet"
+      return Effect.gen(function* () {
+        // A stale caller writes no draft.
+        if ((yield* attempt(what, () => readFile(fileOf(workspace))))?.text !== expected) return false
+        const isDone =
+          next === undefined
+            ? yield* swapWith(what, workspace, expected, undefined)
+            : yield* withDraft(what, encode(workspace, next), (draft) => swapWith(what, workspace, expected, draft))
+        if (isDone) {
+          wakes.wake(fileOf(workspace))
+          yield* syncNames(what, top)
+        }
+        return isDone
+      })
+    },
+    list: Stream.fromIterableEffect(
+      attempt("list of the heads", () => Fs.readdirSync(top).filter((name) => filePattern.test(name)))
+    ).pipe(
+      Stream.mapEffect((file) => attempt("list of the heads", () => readFile(file)?.workspace)),
+      Stream.filter((workspace) => workspace !== undefined)
+    ),
+    wakes: (workspace) => Stream.merge(wakes.stream(fileOf(workspace)), Stream.tick(pollTime))
+  })
+}

@@ -1,0 +1,276 @@
+/**
+ * Stores in the tables of a SQL database, through effect's `SqlClient`: SQLite or Postgres.
+ *
+ * A blob is one row, or several rows of at most 8 MiB, because Postgres clients limit the size of an answer. A head is one row,
+ * which one statement compares and replaces.
+ */
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
+import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { concatenate } from "../../runtime/buffer.ts"
+import { createHash } from "../../runtime/node.ts"
+import { StoreError } from "../errors.ts"
+import * as Blobs from "./blobs.ts"
+import * as Heads from "./heads.ts"
+import type { Stores } from "./stores.ts"
+import * as Wakes from "./wakes.ts"
+
+export interface SqlOptions {
+  /**
+   * The beginning of the names of the tables, of lowercase letters, digits and "_". Stores with different prefixes in one database
+   * are independent.
+   * @default "fs_algebra_"
+   */
+  readonly tablePrefix?: string | undefined
+}
+
+const version = 1
+const partBytes = 8 * 1024 * 1024
+/** The number of hashes in one statement. SQLite once permitted 999 parameters. */
+const hashesAtOnce = 500
+const pageSize = 1_000
+const pollTime = "250 millis"
+const maxDetailChars = 300
+
+const invalid = (detail: string): StoreError => new StoreError({ reason: "invalid", detail })
+
+/** The codes of Postgres (disk full, out of memory) and the result code of SQLite (13) for a store without space. */
+const fullCodes: ReadonlySet<unknown> = new Set(["53100", "53200"])
+const sqliteFull = 13
+/** SQLite: the file is malformed, or no database. Postgres: damaged data or a damaged index. */
+const corruptCodes: ReadonlySet<unknown> = new Set(["XX001", "XX002"])
+const sqliteCorrupt: ReadonlySet<number> = new Set([11, 26])
+
+const reasonOf = ({ reason }: SqlError): StoreError["reason"] => {
+  const cause = (reason as { readonly cause?: unknown }).cause
+  if (typeof cause !== "object" || cause === null) return "unavailable"
+  const code = "code" in cause ? cause.code : undefined
+  const number = "errcode" in cause && typeof cause.errcode === "number" ? cause.errcode & 0xff : undefined
+  if (fullCodes.has(code) || number === sqliteFull) return "full"
+  return corruptCodes.has(code) || (number !== undefined && sqliteCorrupt.has(number)) ? "corrupt" : "unavailable"
+}
+
+const toStoreError =
+  (what: string) =>
+  (error: SqlError): StoreError => {
+    const cause = (error.reason as { readonly cause?: unknown }).cause
+    const said = `${error.message}${cause instanceof Error ? `: ${cause.message}` : ""}`
+    return new StoreError({ reason: reasonOf(error), detail: `${what}: the database failed: ${said.slice(0, maxDetailChars)}` })
+  }
+
+/** Errors after which a statement has certainly not been applied, and may succeed when it is repeated. */
+const isConflict = ({ reason }: SqlError): boolean => reason._tag === "DeadlockError" || reason._tag === "SerializationError"
+
+const answer =
+  (what: string) =>
+  <A>(run: Effect.Effect<A, SqlError>): Effect.Effect<A, StoreError> =>
+    run.pipe(
+      Effect.retry({ while: isConflict, times: 20, schedule: Schedule.jittered(Schedule.spaced("20 millis")) }),
+      Effect.mapError(toStoreError(what))
+    )
+
+interface Tables {
+  readonly blobs: string
+  readonly heads: string
+  readonly format: string
+}
+
+/** Creates the tables if they do not exist. Several programs may do so at once. */
+const prepare = (sql: SqlClient, tables: Tables): Effect.Effect<void, StoreError> => {
+  const { hasTables, lock, texts } = sql.onDialectOrElse({
+    pg: () => ({
+      hasTables: sql<{ found: unknown }>`select to_regclass(${`"${tables.format}"`})::text as found`,
+      lock: sql`select pg_advisory_xact_lock(hashtext(${tables.format}))`,
+      texts: { bytes: "bytea", text: 'text collate "C"', whole: "bigint" }
+    }),
+    orElse: () => ({
+      hasTables: sql<{ found: unknown }>`select max(name) as found from sqlite_master where name = ${tables.format}`,
+      lock: Effect.void,
+      texts: { bytes: "blob", text: "text", whole: "integer" }
+    })
+  })
+  const [bytes, text, whole] = [sql.literal(texts.bytes), sql.literal(texts.text), sql.literal(texts.whole)]
+  const readVersion = Effect.gen(function* () {
+    const [row] = yield* hasTables
+    if (row?.found === null || row === undefined) return undefined
+    const [format] = yield* sql<{ version: number }>`select version from ${sql(tables.format)}`
+    return format === undefined ? undefined : Number(format.version)
+  })
+  const create = Effect.gen(function* () {
+    yield* lock
+    if ((yield* readVersion) !== undefined) return
+    yield* sql`create table if not exists ${sql(tables.blobs)} (hash ${text} not null, part integer not null, size ${whole} not null, stored_at ${whole} not null, content ${bytes} not null, primary key (hash, part))`
+    yield* sql`create table if not exists ${sql(tables.heads)} (workspace ${text} not null primary key, head text not null)`
+    yield* sql`create table if not exists ${sql(tables.format)} (version integer not null)`
+    yield* sql`insert into ${sql(tables.format)} (version) values (${version})`
+  })
+  return Effect.gen(function* () {
+    if ((yield* readVersion) === undefined) yield* sql.withTransaction(create)
+    return yield* readVersion
+  }).pipe(
+    answer("opening the store"),
+    Effect.flatMap((found) =>
+      found === version
+        ? Effect.void
+        : Effect.fail(invalid(`the tables ${tables.blobs} and ${tables.heads} have the version ${found}; update fs-algebra`))
+    )
+  )
+}
+
+const toBytes = (value: unknown): Uint8Array => (value instanceof Uint8Array ? new Uint8Array(value) : new Uint8Array())
+
+const makeBlobs = (sql: SqlClient, tables: Tables) => {
+  const table = sql(tables.blobs)
+  const isSame = (bytes: Uint8Array) =>
+    sql.onDialectOrElse({
+      pg: () => sql`sha256(content) = ${new Uint8Array(createHash("sha256").update(bytes).digest())}`,
+      orElse: () => sql`content = ${bytes}`
+    })
+  const partsOf = (size: number): number => Math.max(1, Math.ceil(size / partBytes))
+
+  /** Reads `length` bytes from `offset` of a part, with the size of the whole blob. */
+  const readPart = (hash: string, part: number, offset: number, length: number) =>
+    sql<{
+      size: number | bigint
+      content: unknown
+    }>`select size, substr(content, ${offset + 1}, ${length}) as content from ${table} where hash = ${hash} and part = ${part}`
+
+  return Blobs.make({
+    put: (hash, bytes) =>
+      Effect.gen(function* () {
+        const now = Math.trunc(yield* Clock.currentTimeMillis)
+        const size = bytes.length
+        const parts = Array.from({ length: partsOf(size) }, (_, part) => ({
+          part,
+          content: bytes.subarray(part * partBytes, (part + 1) * partBytes)
+        }))
+        const refresh = Effect.gen(function* () {
+          for (const { content, part } of parts) {
+            const found =
+              yield* sql`update ${table} set stored_at = ${now} where hash = ${hash} and part = ${part} and size = ${size} and ${isSame(content)} returning part`
+            if (found.length === 0) return false
+          }
+          return true
+        })
+        const insert = Effect.forEach(
+          parts,
+          ({ content, part }) =>
+            sql`insert into ${table} (hash, part, size, stored_at, content) values (${hash}, ${part}, ${size}, ${now}, ${content}) on conflict (hash, part) do update set size = excluded.size, stored_at = excluded.stored_at, content = excluded.content`,
+          { discard: true }
+        )
+        if (yield* refresh) return
+        yield* parts.length === 1 ? insert : sql.withTransaction(insert)
+      }).pipe(answer(`put of the blob ${hash}`)),
+    get: (hash, range) =>
+      Effect.gen(function* () {
+        const what = answer(`get of the blob ${hash}`)
+        const from = range?.offset ?? 0
+        // The first part says how large the blob is.
+        const firstOffset = Math.min(from, partBytes)
+        const firstLength = Math.min(range?.length ?? partBytes, partBytes - firstOffset)
+        const [first] = yield* what(readPart(hash, 0, firstOffset, firstLength))
+        if (first === undefined) return undefined
+        const size = Number(first.size)
+        if (!Number.isSafeInteger(size) || size < 0 || size > Blobs.maxBlobBytes) {
+          return yield* Blobs.corruptBlob(hash, "its row has an impossible size")
+        }
+        const chunks = [toBytes(first.content)]
+        const end = range === undefined ? size : Math.min(size, from + range.length)
+        for (let part = Math.max(1, Math.floor(from / partBytes)); part * partBytes < end; part++) {
+          const offset = Math.max(0, from - part * partBytes)
+          const [row] = yield* what(readPart(hash, part, offset, Math.min(partBytes, end - part * partBytes) - offset))
+          if (row === undefined) {
+            // Another program may have deleted the blob meanwhile.
+            if ((yield* what(readPart(hash, 0, 0, 0))).length === 0) return undefined
+            return yield* Blobs.corruptBlob(hash, `its part ${part} is missing`)
+          }
+          chunks.push(toBytes(row.content))
+        }
+        return chunks.length === 1 ? chunks[0]! : concatenate(chunks)
+      }),
+    has: (hashes) =>
+      Effect.gen(function* () {
+        const found: Array<string> = []
+        for (let at = 0; at < hashes.length; at += hashesAtOnce) {
+          const some = hashes.slice(at, at + hashesAtOnce)
+          const rows = yield* sql<{ hash: string }>`select hash from ${table} where part = 0 and ${sql.in("hash", some)}`
+          for (const { hash } of rows) found.push(hash)
+        }
+        return found
+      }).pipe(answer("has")),
+    delete: (hashes) =>
+      Effect.gen(function* () {
+        for (let at = 0; at < hashes.length; at += hashesAtOnce) {
+          yield* sql`delete from ${table} where ${sql.in("hash", hashes.slice(at, at + hashesAtOnce))}`
+        }
+      }).pipe(answer("delete of blobs")),
+    list: Stream.paginate("", (last) =>
+      sql<{
+        hash: string
+        stored_at: number | bigint
+      }>`select hash, stored_at from ${table} where part = 0 and hash > ${last} order by hash limit ${pageSize}`.pipe(
+        answer("list of the blobs"),
+        Effect.map((rows) => {
+          const page = rows.map(({ hash, stored_at }) => ({ hash, storedAt: DateTime.makeUnsafe(Number(stored_at)) }))
+          return [page, rows.length === pageSize ? Option.some(rows.at(-1)!.hash) : Option.none()] as const
+        })
+      )
+    )
+  })
+}
+
+const makeHeads = (sql: SqlClient, tables: Tables) => {
+  const table = sql(tables.heads)
+  const wakes = Wakes.make()
+  return Heads.make({
+    read: (workspace) =>
+      sql<{
+        head: string
+      }>`select substr(head, 1, ${Heads.maxHeadBytes + 1}) as head from ${table} where workspace = ${workspace}`.pipe(
+        answer("get of a head"),
+        Effect.map(([row]) => row?.head)
+      ),
+    swap: (workspace, expected, next) =>
+      (expected === undefined
+        ? sql`insert into ${table} (workspace, head) values (${workspace}, ${next}) on conflict (workspace) do nothing returning workspace`
+        : next === undefined
+          ? sql`delete from ${table} where workspace = ${workspace} and head = ${expected} returning workspace`
+          : sql`update ${table} set head = ${next} where workspace = ${workspace} and head = ${expected} returning workspace`
+      ).pipe(
+        answer(next === undefined ? "delete of a head" : "compareAndSet"),
+        Effect.map((rows) => rows.length === 1),
+        Effect.tap((isDone) => Effect.sync(() => isDone && wakes.wake(workspace)))
+      ),
+    list: Stream.paginate("", (last) =>
+      sql<{
+        workspace: string
+      }>`select workspace from ${table} where workspace > ${last} order by workspace limit ${pageSize}`.pipe(
+        answer("list of the heads"),
+        Effect.map((rows) => {
+          const page = rows.map(({ workspace }) => workspace)
+          return [page, rows.length === pageSize ? Option.some(page.at(-1)!) : Option.none()] as const
+        })
+      )
+    ),
+    wakes: (workspace) => Stream.merge(wakes.stream(workspace), Stream.tick(pollTime))
+  })
+}
+
+export const open = ({ tablePrefix = "fs_algebra_" }: SqlOptions): Effect.Effect<Stores, StoreError, SqlClient> =>
+  Effect.gen(function* () {
+    if (!/^[a-z_][a-z0-9_]{0,39}$/.test(tablePrefix)) {
+      const detail = `the tablePrefix ${JSON.stringify(tablePrefix.slice(0, 60))} is invalid: give at most 40 lowercase letters, digits and "_", and no digit first`
+      return yield* invalid(detail)
+    }
+    const sql = (yield* SqlClient).withoutTransforms()
+    const isSupported = sql.onDialectOrElse({ pg: () => true, sqlite: () => true, orElse: () => false })
+    if (!isSupported) return yield* invalid(`the SQL of the client "${sql.driver}" is not supported: use Postgres or SQLite`)
+    const tables = { blobs: `${tablePrefix}blobs`, heads: `${tablePrefix}heads`, format: `${tablePrefix}format` }
+    yield* prepare(sql, tables)
+    return { blobs: makeBlobs(sql, tables), heads: makeHeads(sql, tables) }
+  })

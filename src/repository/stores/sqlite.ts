@@ -1,0 +1,107 @@
+/**
+ * A client of SQLite on Node's own module. Statements run in one synchronous step each. A statement that finds the database locked
+ * by another connection waits and tries again, and other fibers run meanwhile.
+ */
+import type * as NodeSqlite from "node:sqlite"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Context from "effect/Context"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { Connection } from "effect/sql/SqlConnection"
+import { classifySqliteError, SqlError } from "effect/sql/SqlError"
+import { makeCompilerSqlite } from "effect/sql/Statement"
+import * as ProcessLock from "../../runtime/processLock.ts"
+import { builtin } from "../../runtime/node.ts"
+import { StoreError } from "../errors.ts"
+
+export interface SqliteOptions {
+  /** The path of the database file, which is created if it does not exist. `:memory:` is a database in memory. */
+  readonly file: string
+}
+
+const lockedMillis = 30_000
+const pauseMillis = 5
+
+const toSqlError = (cause: unknown): SqlError =>
+  new SqlError({ reason: classifySqliteError(cause, { message: "Failed to execute statement", operation: "execute" }) })
+
+const retryLocked = <A>(run: Effect.Effect<A, SqlError>, left = lockedMillis): Effect.Effect<A, SqlError> =>
+  Effect.catchIf(
+    run,
+    ({ reason }) => reason._tag === "LockTimeoutError" && left > 0,
+    () => Effect.andThen(ProcessLock.pause(pauseMillis), retryLocked(run, left - pauseMillis))
+  )
+
+const connect = (database: NodeSqlite.DatabaseSync): Connection => {
+  const run = <A>(use: () => A): Effect.Effect<A, SqlError> => retryLocked(Effect.try({ try: use, catch: toSqlError }))
+  const all = (sql: string, params: ReadonlyArray<unknown>) =>
+    run(() => database.prepare(sql).all(...(params as ReadonlyArray<NodeSqlite.SQLInputValue>)))
+  const execute: Connection["execute"] = (sql, params, transformRows) =>
+    Effect.map(all(sql, params), (rows) => (transformRows === undefined ? rows : transformRows(rows)))
+  const executeValues: Connection["executeValues"] = (sql, params) =>
+    Effect.map(all(sql, params), (rows) => rows.map((row) => Object.values(row)))
+  return {
+    execute,
+    executeRaw: all,
+    executeStream: (sql, params, transformRows) => Stream.fromIterableEffect(execute(sql, params, transformRows)),
+    executeValues,
+    executeValuesUnprepared: executeValues,
+    executeUnprepared: execute
+  }
+}
+
+const open = ({ file }: SqliteOptions): Effect.Effect<SqlClient.SqlClient, StoreError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const database = yield* Effect.acquireRelease(
+      Effect.try({
+        try: () => {
+          const sqlite = builtin<typeof NodeSqlite>("node:sqlite")
+          return new sqlite.DatabaseSync(file)
+        },
+        catch: (cause) =>
+          new StoreError({
+            reason: "unavailable",
+            detail: `the SQLite database cannot be opened: ${cause instanceof Error ? cause.message : String(cause)}`
+          })
+      }),
+      (database) => Effect.sync(() => database.close())
+    )
+    const connection = connect(database)
+    // In this mode, readers do not wait for writers. A committed change survives a loss of power.
+    yield* Effect.forEach(["pragma journal_mode = wal", "pragma synchronous = full"], (sql) =>
+      connection.executeRaw(sql, [])
+    ).pipe(
+      Effect.mapError(
+        (error) => new StoreError({ reason: "unavailable", detail: `the SQLite database cannot be used: ${error.message}` })
+      )
+    )
+    const semaphore = yield* Semaphore.make(1)
+    const transactionAcquirer = Effect.uninterruptibleMask((restore) =>
+      Effect.as(
+        Effect.tap(restore(semaphore.take(1)), () =>
+          Scope.addFinalizer(Context.getUnsafe(Fiber.getCurrent()!.context, Scope.Scope), semaphore.release(1))
+        ),
+        connection
+      )
+    )
+    return yield* Effect.provide(
+      SqlClient.make({
+        acquirer: semaphore.withPermits(1)(Effect.succeed(connection)),
+        transactionAcquirer,
+        compiler: makeCompilerSqlite(),
+        driver: "sqlite-node",
+        spanAttributes: [["db.system.name", "sqlite"]],
+        // A transaction that begins with a read cannot always write later.
+        beginTransaction: "begin immediate"
+      }),
+      Reactivity.layer
+    )
+  })
+
+export const layer = (options: SqliteOptions): Layer.Layer<SqlClient.SqlClient, StoreError> =>
+  Layer.effect(SqlClient.SqlClient, open(options))

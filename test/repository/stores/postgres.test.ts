@@ -1,0 +1,110 @@
+import { afterAll, assert, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { SqlClient } from "effect/sql/SqlClient"
+import { BlobStore, HeadStore, Stores } from "../../../src/index.ts"
+import { storeSuite } from "../../../src/testing/index.ts"
+import { clean } from "../../durability/children.ts"
+import { answered, expectAnswered, readChain, writer } from "./chain.ts"
+import { postgresClient } from "./places.ts"
+import { describePostgres, server, startServer } from "./postgres.ts"
+
+afterAll(clean)
+
+let places = 0
+const layerAt = (url: string, tablePrefix?: string) =>
+  Stores.layerSql(tablePrefix === undefined ? {} : { tablePrefix }).pipe(Layer.provide(postgresClient(url)))
+
+const openAt = (url: string, tablePrefix?: string) =>
+  Effect.map(Layer.build(Layer.fresh(layerAt(url, tablePrefix))), (context) => ({
+    blobs: Context.get(context, BlobStore.BlobStore),
+    heads: Context.get(context, HeadStore.HeadStore)
+  }))
+
+const head = (sequence: number): HeadStore.Head => ({
+  root: "r",
+  sequence,
+  author: "ada",
+  message: "m",
+  committedAt: DateTime.makeUnsafe(0)
+})
+
+describePostgres("on Postgres", () => {
+  storeSuite(
+    "stores in SQL",
+    Effect.map(Effect.promise(server), ({ url }) => layerAt(url, `place${places++}_`))
+  )
+
+  it.live("many programs can make the tables at once", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Effect.promise(server)
+      const opened = yield* Effect.forEach(Array.from({ length: 8 }), () => openAt(url, "together_"), {
+        concurrency: "unbounded"
+      })
+      assert.isTrue(yield* opened[0]!.heads.compareAndSet("w", undefined, head(1)))
+      for (const { heads } of opened) assert.strictEqual((yield* heads.get("w"))?.sequence, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a program without the right to make tables can use the tables that exist", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Effect.promise(server)
+      yield* openAt(url, "granted_")
+      const context = yield* Layer.build(postgresClient(url))
+      const sql = Context.get(context, SqlClient)
+      yield* sql`create role guest login`
+      yield* sql`revoke create on schema public from public`
+      yield* sql`grant select, insert, update, delete on granted_blobs, granted_heads, granted_format to guest`
+      const { blobs } = yield* openAt(url.replace("postgres@", "guest@"), "granted_")
+      const hash = yield* blobs.put(Uint8Array.of(1))
+      assert.deepStrictEqual(yield* blobs.get(hash), Uint8Array.of(1))
+      const error = yield* Effect.flip(openAt(url.replace("postgres@", "guest@"), "absent_"))
+      assert.strictEqual((error as Stores.StoreError).reason, "unavailable")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a head that was set in a transaction that is rolled back was never set", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Effect.promise(server)
+      const context = yield* Layer.build(postgresClient(url))
+      const sql = Context.get(context, SqlClient)
+      const stores = yield* Layer.build(
+        Stores.layerSql({ tablePrefix: "rolled_" }).pipe(Layer.provide(Layer.succeed(SqlClient, sql)))
+      )
+      const heads = Context.get(stores, HeadStore.HeadStore)
+      yield* Effect.ignore(
+        sql.withTransaction(Effect.andThen(heads.compareAndSet("w", undefined, head(1)), Effect.fail("rolled back")))
+      )
+      assert.isUndefined(yield* heads.get("w"))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "nothing answered is lost when the server crashes and the writers are killed by SIGKILL",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* Effect.promise(startServer)
+        const place = { url: server.url }
+        const children = ["a", "b"].map((name) => writer({ place, name, fibers: 2 }, false))
+        for (let round = 0; round < 3; round++) {
+          yield* Effect.promise(() => children.at(-1)!.dots(150 * (round + 1)))
+          yield* Effect.promise(server.crash)
+          yield* Effect.promise(server.start)
+          children[round]!.process.kill("SIGKILL")
+          children.push(writer({ place, name: `later${round}`, fibers: 2 }, false))
+        }
+        yield* Effect.promise(() => children.at(-1)!.dots(150))
+        for (const child of children) child.process.kill("SIGKILL")
+        for (const child of children) {
+          const { errors, signal } = yield* Effect.promise(() => child.ended)
+          assert.strictEqual(signal, "SIGKILL", errors)
+        }
+        const authors = yield* readChain(yield* openAt(server.url))
+        assert.isAbove(new Set(children.flatMap(answered).map(([, author]) => author.split(":")[0])).size, 2)
+        expectAnswered(authors, children)
+      }).pipe(Effect.scoped),
+    120_000
+  )
+})
