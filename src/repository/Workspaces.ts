@@ -8,7 +8,15 @@
  * - The files live in the stores of a Repository. A runner keeps only caches, so nothing is lost with it.
  * - Two runners may believe for a short time that they own the same workspace, for example after a runner was paused. Each commit
  *   replaces the head by compare-and-set, so the history stays linear.
- * - If a call is not answered in time, it fails with Unavailable. A change may then have happened.
+ * - Each change is sent for one owner. If that owner disappears before it answers, the change fails with Unavailable, because the
+ *   next owner does not know whether it was made. So a change is never made twice. Reads are sent again.
+ * - If a call is not answered in time, it fails with Unavailable. A change may then have happened, or may happen later if its
+ *   owner is only paused.
+ *
+ * The guide `workspaces-cluster.md` shows a runner and a client.
+ *
+ * Limits: the runners trust each other and their clients, and have no token; whoever can reach the port of a runner can use all
+ * workspaces. Snapshots of a workspace are not served; use Repository on the same stores. A stream fails if its owner changes.
  *
  * @since 0.1.0
  */
@@ -35,7 +43,7 @@ export interface RunnerOptions {
   readonly durability?: "each" | "batched" | undefined
   /** The author in the heads of the commits. @default "fs-algebra" */
   readonly author?: string | undefined
-  /** The time without a request after which a runner releases a workspace. @default 5 minutes */
+  /** The time without a request after which a runner releases a workspace, at least 5 seconds. @default 5 minutes */
   readonly maxIdleTime?: Duration.Input | undefined
   /** The number of requests of one workspace at the same time. More requests wait at the client. @default 4096 */
   readonly maxRequests?: number | undefined

@@ -7,3 +7,10 @@ export const entity = Entity.fromRpcGroup(
   "fs-algebra/Workspace",
   FilesystemRpcs.annotate(ClusterSchema.ClientTracingEnabled, false)
 )
+
+/** The header of a change: the instance of the owner for which the change was sent first. Another owner refuses the change. */
+export const ownerHeader = "fs-algebra-owner"
+
+/** The detail of the refusal. */
+export const movedDetail =
+  "the workspace moved to another runner, which does not know whether the change was made; read the file to see the result"
