@@ -15,7 +15,7 @@ export const engines = [
   "test/adapters/httpStaticFiles.browser.test.ts",
   "test/debug/browser/{accessible,files,large,live,panels,shell,unusual}.test.ts",
   "test/agent/section.podman.test.ts",
-  "test/backends/sftp/{faults,laws}.test.ts",
+  "test/backends/sftp/{faults,hosts,laws}.test.ts",
   "test/history/containers.test.ts",
   "test/integration/endToEnd.test.ts",
   "test/journal/jetStream{,Branch,Processes}.test.ts",

@@ -84,9 +84,7 @@ const platform: Layer.Layer<HttpPlatform.HttpPlatform, never, FileSystem.FileSys
         Effect.flatMap(fs.stat(path), ({ mtime, size, type }) => {
           // An index file can be a directory. The static server checks only the entry that the URL names.
           if (type !== "File") {
-            return Effect.fail(
-              systemError({ _tag: "NotFound", module: "FileSystem", method: "stat", pathOrDescriptor: path })
-            )
+            return Effect.fail(systemError({ _tag: "NotFound", module: "FileSystem", method: "stat", pathOrDescriptor: path }))
           }
           // The static server passes sizes as bigint only.
           const range = options as { readonly offset?: bigint; readonly bytesToRead?: bigint } | undefined

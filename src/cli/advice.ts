@@ -186,6 +186,11 @@ const argumentAdvice: ReadonlyMap<string, string> = new Map([
   ["after", "Give --after exactly the value that the previous result printed."]
 ])
 
+const adviseMissingRoot = (root: string): string =>
+  /^(?:localhost|[\d.]+|[a-z\d-]+(?:\.[a-z\d-]+)+):\d+$/i.test(root)
+    ? `Give a directory that exists: --root DIR. For a server, give --root http://${root}`
+    : "Give a directory that exists: --root DIR."
+
 type Advice = {
   readonly [Tag in FsError.FsError["_tag"]]: (
     error: Extract<FsError.FsError, { readonly _tag: Tag }>,
@@ -194,8 +199,8 @@ type Advice = {
 }
 
 const adviceByTag: Advice = {
-  NotFound: ({ operation }, line) =>
-    operation === openOperation ? "Give a directory that exists: --root DIR." : `Show the files: ${line("tree")}`,
+  NotFound: ({ operation, path }, line) =>
+    operation === openOperation ? adviseMissingRoot(path) : `Show the files: ${line("tree")}`,
   AlreadyExists: ({ operation, path }, line) =>
     operation === "copy" || operation === "move"
       ? "Use --overwrite to replace the existing entry, or choose another name."
@@ -234,7 +239,9 @@ const adviceByTag: Advice = {
     hint ??
     (operation === "exec" || operation === "Container"
       ? "Check that the engine runs and has the container's image; podman pull IMAGE fetches an image."
-      : "Start the system that stores the files, then try again.")
+      : operation === openOperation
+        ? "Check the address, and that the server runs; fs-algebra serve starts one."
+        : "Start the system that stores the files, then try again.")
 }
 
 export const adviceOn = (error: FsError.FsError, line: CommandLine): string =>

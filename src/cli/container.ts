@@ -10,6 +10,7 @@ import type { Sandbox } from "../filesystem/Sandbox.ts"
 import * as FsError from "../model/FsError.ts"
 import { openOperation } from "./advice.ts"
 import { type Complaint, usage } from "./exit.ts"
+import { isDirectoryRoot, needsDirectory } from "./root.ts"
 import { Screen } from "./screen.ts"
 import { refusing, Settings } from "./settings.ts"
 
@@ -85,6 +86,7 @@ export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError |
     // A program in a container can access a file by any of its hard links.
     if (hardlinks === "reject") return yield* hardlinksUnsupported("with a container")
     const { directory } = yield* Screen
+    if (!isDirectoryRoot(root, directory)) return yield* needsDirectory(root, "a container")
     const open = yield* ContainerOpener
     const { pids, rootfs } = container
     // The path of the engine is relative to the current directory.

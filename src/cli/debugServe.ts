@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs"
-import { basename, resolve } from "node:path"
+import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as Server from "../debug/Server.ts"
@@ -7,6 +7,7 @@ import { Filesystem } from "../filesystem/Filesystem.ts"
 import { Complaint, exitCodeOf, systemErrorCode, usage, usageErrorCode } from "./exit.ts"
 import { withJournalComplaints } from "./advice.ts"
 import { openForReading } from "./journal/file.ts"
+import { rootName } from "./root.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 import { openStoreOnce, storeDirectory } from "./snapshotStore.ts"
@@ -79,7 +80,7 @@ const openWorkspace = Effect.fnUntraced(function* (store: string | undefined) {
   const { root } = yield* Settings
   const { directory } = yield* Screen
   const snapshots = yield* snapshotsOf(store)
-  return { filesystem: yield* Filesystem, snapshots, title: basename(resolve(directory, root)) }
+  return { filesystem: yield* Filesystem, snapshots, title: rootName(root, directory) }
 })
 
 const announceUrl = Effect.fnUntraced(function* (url: string) {

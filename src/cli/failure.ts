@@ -14,6 +14,7 @@ import { Complaint, exitCodeOf, Quit } from "./exit.ts"
 import { type CommandLine, commandLine, errorStyle, quote } from "./look.ts"
 import { toPathInRoot } from "./paths.ts"
 import { deepestExistingDirectory, suggestPaths } from "../agent/toolPath.ts"
+import { isDirectoryRoot } from "./root.ts"
 import { type OutputFailed, Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
@@ -39,8 +40,13 @@ const adviseNext = Effect.fnUntraced(function* (error: FsError.FsError) {
   if (Option.isSome(fs) && error.operation !== openOperation) {
     if (error._tag === "NotFound") return yield* adviseMissingPath(fs.value, error, line)
     // Some users write a leading slash for the root of the filesystem.
-    if (error._tag === "InvalidPath" && error.path.startsWith("/") && (yield* fs.value.exists(error.path)))
-      return `${formatSuggestion([error.path.replace(/^\/+/, "") || "."])} A path that begins with / is a path on the machine; --root / holds all of them.`
+    if (error._tag === "InvalidPath" && error.path.startsWith("/")) {
+      const path = error.path.replace(/^\/+/, "") || "."
+      const { directory } = yield* Screen
+      if (!isDirectoryRoot(root, directory)) return `Give the path relative to the root, such as ${quote(path)}.`
+      if (yield* fs.value.exists(error.path))
+        return `${formatSuggestion([path])} A path that begins with / is a path on the machine; --root / holds all of them.`
+    }
   }
   return adviceOn(error, line)
 })

@@ -27,6 +27,7 @@ import { journal } from "./commands/journal.ts"
 import { ls, stat, tree } from "./commands/ls.ts"
 import { debug, mcp, ProgramVersion } from "./commands/mcp.ts"
 import { glob, grep } from "./commands/search.ts"
+import { serve } from "./commands/serve.ts"
 import { restore, snapshot, snapshots } from "./commands/snapshots.ts"
 import { ended, exitCodes } from "./exit.ts"
 import { reported } from "./failure.ts"
@@ -79,7 +80,7 @@ export const command = baseCommand.pipe(
     { group: "CHANGE", commands: [write, edit, mkdir, cp, mv, rm] },
     { group: "KEEP", commands: [snapshot, snapshots, diff, restore, exportCommand, importCommand, journal] },
     { group: "RUN", commands: [exec] },
-    { group: "SERVE", commands: [debug, mcp] },
+    { group: "SERVE", commands: [serve, debug, mcp] },
     { group: "LEARN", commands: [tour] }
   ]),
   described({

@@ -37,6 +37,7 @@ export interface McpArguments {
   readonly backend: SharedSettings["backend"]
   readonly hardlinks?: SharedSettings["hardlinks"]
   readonly journal?: SharedSettings["journal"]
+  readonly tokenFile?: SharedSettings["tokenFile"]
   readonly container?: SharedSettings["container"] | undefined
   readonly mounts?: SharedSettings["mounts"] | undefined
   readonly json?: boolean | undefined
@@ -52,6 +53,7 @@ const options = {
   backend: text,
   hardlinks: text,
   journal: text,
+  "token-file": text,
   tools: text,
   limits: text,
   "mount-point": text,
@@ -101,6 +103,7 @@ export const parseMcpArguments = ([command, ...args]: ReadonlyArray<string>): Mc
   if (
     roots.some((root) => root.trim() === "") ||
     values.journal?.trim() === "" ||
+    values["token-file"]?.trim() === "" ||
     backend === undefined ||
     hardlinks === undefined ||
     limits === undefined ||
@@ -113,6 +116,7 @@ export const parseMcpArguments = ([command, ...args]: ReadonlyArray<string>): Mc
     backend,
     ...(values.hardlinks !== undefined && { hardlinks }),
     ...(values.journal !== undefined && { journal: values.journal }),
+    ...(values["token-file"] !== undefined && { tokenFile: values["token-file"] }),
     input: {
       tools: values.tools ?? "all",
       readOnly: values["read-only"] ?? false,

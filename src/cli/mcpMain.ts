@@ -17,6 +17,7 @@ import { isInside, leadsInto, resolvePath } from "../runtime/openRoots.ts"
 import { describeWideRoot } from "../runtime/wideRoots.ts"
 import { Complaint, ended, exitCodeOf } from "./exit.ts"
 import type { McpArguments } from "./mcpArgs.ts"
+import { isDirectoryRoot, needsDirectory } from "./root.ts"
 import { Screen, type ScreenShape } from "./screen.ts"
 
 /**
@@ -126,6 +127,7 @@ export const rootsOf = (listedRoots: ReadonlyArray<unknown>, anyRoot: boolean, s
   return { directories, skippedRoots }
 }
 
+/** Tests whether a path is a directory of this machine. */
 const isDirectory = (path: string): boolean => {
   try {
     return statSync(path).isDirectory()
@@ -198,7 +200,8 @@ const serveRoots = Effect.fnUntraced(function* (quick: McpArguments, version: st
   const screen = yield* Screen
   const [first = "."] = givenRoots
   const root = resolve(screen.directory, first)
-  const plainToolNames = givenRoots.length <= 1 && isDirectory(root) ? knownTools(quick, screen) : undefined
+  const isHere = isDirectoryRoot(first, screen.directory)
+  const plainToolNames = givenRoots.length <= 1 && isHere && isDirectory(root) ? knownTools(quick, screen) : undefined
   if (plainToolNames === undefined) {
     const { run, toParsedCommand } = yield* load
     return yield* run(toParsedCommand(quick, version, givenRoots, screen.directory))
@@ -227,11 +230,17 @@ export const serving = (quick: McpArguments, versioned: Versioned) =>
     const hasOwnRoots = roots.length > 0 || input.http !== undefined || backend === "container" || needsOtherBackend(quick)
     if (!hasOwnRoots) return yield* serveClientRoots(quick, versioned)
     const givenRoots = roots.length === 0 ? ["."] : roots
-    const refusal = input.anyRoot
-      ? undefined
-      : givenRoots
-          .map((root, index) => refusalOf(resolve(directory, root), roots[index], screen))
-          .find((refusal) => refusal !== undefined)
+    const elsewhere = givenRoots.find((root) => !isDirectoryRoot(root, directory))
+    const refusal =
+      elsewhere === undefined
+        ? input.anyRoot
+          ? undefined
+          : givenRoots
+              .map((root, index) => refusalOf(resolve(directory, root), roots[index], screen))
+              .find((refusal) => refusal !== undefined)
+        : givenRoots.length > 1
+          ? needsDirectory(elsewhere, "serving several roots")
+          : undefined
     if (refusal !== undefined) return yield* (yield* load).reportRefusal(quick, refusal)
     yield* serveRoots(quick, versioned.version, givenRoots)
   }).pipe(Effect.provideService(Logger.LogToStderr, true))

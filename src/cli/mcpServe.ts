@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { basename, resolve } from "node:path"
+import { resolve } from "node:path"
 import type * as McpServer from "../agent/McpServer.ts"
 import * as ToolSettings from "../agent/ToolSettings.ts"
 import type { AnyDefinition } from "../agent/definition.ts"
@@ -28,6 +28,7 @@ import type { Address, McpArguments, McpServeInput } from "./mcpArgs.ts"
 import { nameDirectories, refuseOutsideDirectories } from "./mounts.ts"
 import { resolveLinks } from "./paths.ts"
 import { reportingRecovery } from "./recovery.ts"
+import { isDirectoryRoot, rootName } from "./root.ts"
 import { Screen } from "./screen.ts"
 import { type Directory, limits, noContainer, Settings } from "./settings.ts"
 import { makeParent, openStoreOnce, storeDirectory } from "./snapshotStore.ts"
@@ -206,6 +207,7 @@ const mountPointOf = Effect.fnUntraced(function* (given: string | undefined) {
   const { directories, root } = yield* Settings
   const { directory } = yield* Screen
   if (given !== undefined) return given
+  if (directories === undefined && !isDirectoryRoot(root, directory)) return []
   if (directories === undefined) return [resolve(directory, root), resolveLinks(resolve(directory, root))]
   return Object.fromEntries(directories.flatMap(({ name, path }) => [path, resolveLinks(path)].map((place) => [place, name])))
 })
@@ -267,7 +269,7 @@ export const makeToolServices = Effect.fnUntraced(function* (input: McpServeInpu
 const workspaceOf = Effect.fnUntraced(function* () {
   const { directories, root } = yield* Settings
   const { directory } = yield* Screen
-  return directories === undefined ? basename(resolve(directory, root)) : directories.map(({ name }) => name).join(", ")
+  return directories === undefined ? rootName(root, directory) : directories.map(({ name }) => name).join(", ")
 })
 
 /** Makes the options of the server. `workspace` is `undefined` while the roots are unknown. */
@@ -337,7 +339,8 @@ const settingsOf = ({
   journal,
   json = false,
   mounts = [],
-  root
+  root,
+  tokenFile
 }: ParsedCommand) => ({
   command: "mcp",
   root,
@@ -347,6 +350,7 @@ const settingsOf = ({
   container,
   mounts,
   journal,
+  tokenFile,
   json
 })
 

@@ -7,6 +7,7 @@ import { realpathSync, statSync } from "node:fs"
 import { basename, dirname, isAbsolute, join, parse, relative, resolve, sep } from "node:path"
 import { InvalidPath, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
+import { isDirectoryRoot } from "./root.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
@@ -59,10 +60,11 @@ const toPathBelowRoot = (root: string, path: string): string | undefined => {
   return undefined
 }
 
+/** Returns the root as an absolute path of this machine, or `undefined` if the root is a server or a bucket. */
 const rootDirectory = Effect.gen(function* () {
   const { root } = yield* Settings
   const { directory } = yield* Screen
-  return resolve(directory, root)
+  return isDirectoryRoot(root, directory) ? resolve(directory, root) : undefined
 })
 
 /**
@@ -72,6 +74,10 @@ const rootDirectory = Effect.gen(function* () {
 export const toPathInRoot = Effect.fnUntraced(function* (path: string) {
   if (!isAbsolute(path)) return path
   const root = yield* rootDirectory
+  if (root === undefined) {
+    const { command } = yield* Settings
+    return yield* new InvalidPath({ operation: command, path, detail: "an absolute path cannot lie on another machine" })
+  }
   const found = toPathBelowRoot(root, path)
   if (found === undefined) {
     const { command } = yield* Settings
@@ -96,6 +102,7 @@ export const toPatternInRoot = Effect.fnUntraced(function* (pattern: string) {
   if (!isAbsolute(pattern)) return pattern
   const plain = pattern.split(/[\\*?[\]{}()!+@]/)[0]!
   const end = plain.lastIndexOf("/")
-  const found = toPathBelowRoot(yield* rootDirectory, plain.slice(0, end + 1))
+  const root = yield* rootDirectory
+  const found = root === undefined ? undefined : toPathBelowRoot(root, plain.slice(0, end + 1))
   return found === undefined ? pattern : `${found === "" ? "" : `/${found}`}${pattern.slice(end)}`
 })

@@ -56,6 +56,8 @@ export class Settings extends Context.Service<
     readonly hardlinks?: "allow" | "reject" | undefined
     readonly mounts: ReadonlyArray<MountFlag>
     readonly journal?: string | undefined
+    /** The file with the token of the server that is the root. The command `serve` uses the file for its own clients. */
+    readonly tokenFile?: string | undefined
     readonly json: boolean
   }
 >()("fs-algebra/cli/Settings") {}

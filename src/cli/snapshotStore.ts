@@ -20,6 +20,7 @@ import { Complaint, exitCodeOf, usage, usageErrorCode } from "./exit.ts"
 import * as humanise from "./humanise.ts"
 import { type CommandLine, commandLine, printableName } from "./look.ts"
 import { resolveLinks } from "./paths.ts"
+import { rootIdentity } from "./root.ts"
 import { Screen } from "./screen.ts"
 import { type Directory, Settings } from "./settings.ts"
 
@@ -84,9 +85,11 @@ export const storeDirectory = Effect.fnUntraced(function* (store: string | undef
     )
   }
   const { history } = fs.port
+  const identity = rootIdentity(root, directory)
   // A recording filesystem has a directory but does not report it.
-  const isDirectory = history?._tag === "Directory" || journal !== undefined || directories !== undefined
-  const top = history?._tag === "Directory" ? history.root : resolveLinks(resolve(directory, root))
+  const isDirectory =
+    history?._tag === "Directory" || (identity === undefined && (journal !== undefined || directories !== undefined))
+  const top = history?._tag === "Directory" ? history.root : (identity ?? resolveLinks(resolve(directory, root)))
   const recordedRoots = directories?.map(({ path }) => resolveLinks(path)) ?? [top]
   if (store === undefined && stateDirectory === undefined) {
     return yield* storeRefused(

@@ -23,7 +23,7 @@ import { workspaceLayer } from "./workspace.ts"
 export const baseCommand = Command.make(program).pipe(
   Command.withSharedFlags({
     root: Flag.Directory("root").pipe(
-      Flag.withDescription("The directory that paths are relative to (default: the current directory)"),
+      Flag.withDescription("The directory that paths are relative to (default: the current one), or the URL of a server"),
       Flag.withMetavar("DIR"),
       // An unset variable in a client's configuration becomes a blank value, which is not a directory.
       Flag.filter(
@@ -79,6 +79,14 @@ export const baseCommand = Command.make(program).pipe(
         () => "the name of a file, not blank"
       )
     ),
+    tokenFile: flags
+      .text("token-file", "FILE", "A private file with the token of the server (default: the variable FS_ALGEBRA_TOKEN)")
+      .pipe(
+        Flag.filter(
+          (file) => file === undefined || file.trim() !== "",
+          () => "the name of a file, not blank"
+        )
+      ),
     // `run` applies this flag before the arguments are parsed, because usage errors have colours too.
     color: Flag.Literals("color", ["auto", "always", "never"]).pipe(
       Flag.withDescription("Whether to use colours; without a value: always"),
@@ -104,11 +112,12 @@ interface Flags {
   readonly engine: string
   readonly pids: number | undefined
   readonly journal: string | undefined
+  readonly tokenFile: string | undefined
   readonly json: boolean
 }
 
 export const toSettings = (
-  { backend, engine, hardlinks, image, journal, json, mount, pids, root, rootfs }: Flags,
+  { backend, engine, hardlinks, image, journal, json, mount, pids, root, rootfs, tokenFile }: Flags,
   command: string
 ) => ({
   command,
@@ -118,6 +127,7 @@ export const toSettings = (
   hardlinks,
   mounts: mount,
   journal,
+  tokenFile,
   json
 })
 

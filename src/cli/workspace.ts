@@ -162,9 +162,18 @@ export const HostOpener: Context.Reference<OpenHost> = Context.Reference<OpenHos
 
 const directoryLayer = Layer.unwrap(
   Effect.gen(function* () {
-    const { directories, hardlinks, root } = yield* Settings
+    const { directories, hardlinks, root, tokenFile } = yield* Settings
     const { directory } = yield* Screen
     const open = yield* HostOpener
+    if (directories === undefined) {
+      const { openRoot } = yield* Effect.promise(() => import("./openRoot.ts"))
+      const opened = yield* openRoot(root, tokenFile)
+      if (opened !== undefined) {
+        return hardlinks === "reject"
+          ? yield* hardlinksUnsupported("on a root that is not a directory of this machine")
+          : opened
+      }
+    }
     if (hardlinks === "reject" && process.platform === "win32") return yield* hardlinksUnsupported("on Windows")
     const openDirectory = (given: string) => {
       const named = (error: FsErrorModule.FsError): FsErrorModule.FsError =>
@@ -232,6 +241,13 @@ const selectedLayer = Layer.unwrap(
 
 /** Opens the filesystem that `--root`, `--backend`, `--mount` and `--journal` select. */
 export const workspaceLayer = reportedLayer(withRecording(selectedLayer))
+
+/** Opens the filesystem that `serve` serves. Its flag `--token-file` is for the clients, not for the root. */
+export const servedLayer = Layer.unwrap(
+  Effect.map(Settings, (settings) =>
+    Layer.provide(workspaceLayer, Layer.succeed(Settings, { ...settings, tokenFile: undefined }))
+  )
+)
 
 /** Opens the filesystem that `--root`, `--backend` and `--mount` select, and refuses `--journal` for the given reason. */
 export const unrecordedLayer = (why: string) => reportedLayer(withoutJournalFlag(why)(selectedLayer))

@@ -17,6 +17,7 @@
  *
  * @since 0.1.0
  */
+import type * as NodeWorkerThreads from "node:worker_threads"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -95,6 +96,29 @@ export const layerListen = (
 ): Layer.Layer<never, Unavailable | InvalidArgument, Filesystem> => Layer.effectDiscard(listen(address, options))
 
 /**
+ * Serves the current Filesystem to the program that has started this one, over standard input and output, until the input
+ * ends. `layerCommand` is the client. The program must write nothing else to standard output.
+ *
+ * Fails with `Unavailable` if the package `@effect/platform-node` is missing.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const serveStandardStreams = (options: ServerOptions = {}): Effect.Effect<void, Unavailable, Filesystem> =>
+  Effect.flatMap(layers, ({ serveStandardStreams }) => serveStandardStreams(options))
+
+/**
+ * Serves the current Filesystem to the thread that has started this worker. `layerWorker` is the client.
+ *
+ * Fails with `Unavailable` outside a worker thread, or if the package `@effect/platform-node` is missing.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerServerWorker = (options: ServerOptions = {}): Layer.Layer<never, Unavailable, Filesystem> =>
+  Layer.unwrap(Effect.map(layers, ({ layerServerWorker }) => layerServerWorker(options)))
+
+/**
  * Provides a filesystem of a server over the current `RpcClient.Protocol`.
  *
  * Fails with `Unavailable` if no server answers, or if the server refuses the token.
@@ -106,7 +130,36 @@ export const layer = (options: ClientOptions = {}): Layer.Layer<Filesystem, Back
   Layer.unwrap(Effect.map(layers, ({ layer }) => layer(options)))
 
 /**
+ * Provides a filesystem that a program serves on its standard streams, as `serveStandardStreams` does. The program is
+ * started for each connection, without a shell, and ends with the layer.
+ *
+ * `layerCommand(["ssh", "host", "fs-algebra serve --listen stdio --root notes"])` uses files of another machine.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerCommand = (
+  command: readonly [string, ...ReadonlyArray<string>],
+  options: ClientOptions = {}
+): Layer.Layer<Filesystem, BackendError> =>
+  Layer.unwrap(Effect.map(layers, ({ layerCommand }) => layerCommand(command, options)))
+
+/**
+ * Provides a filesystem that a worker thread serves with `layerServerWorker`. The worker ends with the layer. If the worker
+ * ends earlier, running calls fail, and the next call starts another worker.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerWorker = (
+  start: () => NodeWorkerThreads.Worker,
+  options: ClientOptions = {}
+): Layer.Layer<Filesystem, BackendError> => Layer.unwrap(Effect.map(layers, ({ layerWorker }) => layerWorker(start, options)))
+
+/**
  * Provides a filesystem of a server at `http://HOST:PORT`, `ws://HOST:PORT` or `unix:PATH`, as `listen` serves it.
+ * `ssh://USER@HOST/PATH` starts `fs-algebra serve` on another machine with the program `ssh`; `/~/PATH` is relative to the
+ * home directory there.
  *
  * @example
  * ```ts

@@ -1,6 +1,7 @@
 /** The transports of a remote filesystem by the text of their address: HTTP, WebSocket and Unix sockets. */
 import type * as NodeHttp from "node:http"
-import type * as NodeNet from "node:net"
+import type * as NodeWorkerThreads from "node:worker_threads"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -14,8 +15,11 @@ import * as RpcClient from "effect/rpc/RpcClient"
 import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as RpcServer from "effect/rpc/RpcServer"
 import * as Socket from "effect/socket/Socket"
+import * as SocketServer from "effect/socket/SocketServer"
 import { Unavailable } from "../model/FsError.ts"
-import { builtin, Fs } from "../runtime/node.ts"
+import { builtin } from "../runtime/node.ts"
+import { connectionProtocol, ownStreams, programStreams, sshCommand } from "./standardStreams.ts"
+import { listenAt, SocketFileError } from "./unixSocket.ts"
 
 export type Address =
   | { readonly _tag: "Unix"; readonly path: string }
@@ -29,7 +33,8 @@ const rpcPath = "/rpc"
 export const parse = (text: string): Address | undefined => {
   if (text.startsWith("unix:")) {
     const path = text.slice("unix:".length).replace(/^\/\/(?=\/)/, "")
-    return path === "" ? undefined : { _tag: "Unix", path }
+    // A name that begins with NUL would be an abstract socket, to which every program of the machine may connect.
+    return path === "" || path.includes("\0") ? undefined : { _tag: "Unix", path }
   }
   const at = text.lastIndexOf(":")
   const host = text.slice(0, at).replace(/^\[(.*)\]$/, "$1")
@@ -57,7 +62,13 @@ const load = <A>(operation: string, imported: () => Promise<A>): Effect.Effect<A
     catch: (cause) => unavailable(operation, `the package @effect/platform-node cannot be loaded; install it: ${String(cause)}`)
   })
 
-const platformSocket = load("Remote.layerUrl", () => import("@effect/platform-node/NodeSocket").catch(rethrow))
+const platformSocketFor = (operation: string) =>
+  load(operation, () => import("@effect/platform-node/NodeSocket").catch(rethrow))
+const platformSocket = platformSocketFor("Remote.layerUrl")
+const platformWorker = load("Remote.layerWorker", () => import("@effect/platform-node/NodeWorker").catch(rethrow))
+const platformWorkerRunner = load("Remote.layerServerWorker", () =>
+  import("@effect/platform-node/NodeWorkerRunner").catch(rethrow)
+)
 const platformSocketServer = load("Remote.listen", () => import("@effect/platform-node/NodeSocketServer").catch(rethrow))
 const platformHttpServer = load("Remote.listen", () => import("@effect/platform-node/NodeHttpServer").catch(rethrow))
 const fetchClient = Effect.promise(() => import("effect/http/FetchHttpClient"))
@@ -72,30 +83,80 @@ const codeOf = (error: unknown): string => {
 
 const isUnavailable = (error: unknown): error is Unavailable => error instanceof Unavailable
 
-/** Provides the client protocol for a URL. */
-export const clientProtocol = (url: string): Layer.Layer<RpcClient.Protocol, Unavailable> => {
-  const overSocket = (socket: Layer.Layer<Socket.Socket, unknown>): Layer.Layer<RpcClient.Protocol, Unavailable> =>
-    RpcClient.layerProtocolSocket({ retryTransientErrors: false }).pipe(
-      Layer.provide([socket, RpcSerialization.layerNdjson]),
-      Layer.catch((error) =>
-        Layer.effectContext(
-          Effect.fail(
-            isUnavailable(error) ? error : unavailable("Remote.layerUrl", `the connection to ${url} failed (${codeOf(error)})`)
-          )
+const overSocket = (socket: Layer.Layer<Socket.Socket, unknown>, name: string): Layer.Layer<RpcClient.Protocol, Unavailable> =>
+  RpcClient.layerProtocolSocket({ retryTransientErrors: false }).pipe(
+    Layer.provide([socket, RpcSerialization.layerNdjson]),
+    Layer.catch((error) =>
+      Layer.effectContext(
+        Effect.fail(
+          isUnavailable(error) ? error : unavailable("Remote.layer", `the connection to ${name} failed (${codeOf(error)})`)
         )
       )
     )
+  )
+
+/** Provides the client protocol over the standard streams of a program, which is started for each connection. */
+export const commandProtocol = (
+  command: readonly [string, ...ReadonlyArray<string>]
+): Layer.Layer<RpcClient.Protocol, Unavailable> =>
+  overSocket(
+    Layer.effect(
+      Socket.Socket,
+      Effect.flatMap(platformSocket, ({ fromDuplex }) => fromDuplex(programStreams(command)))
+    ),
+    command[0]
+  )
+
+/** Provides the client protocol of a worker thread. One worker answers all requests, because requests share its state. */
+export const workerProtocol = (start: () => NodeWorkerThreads.Worker): Layer.Layer<RpcClient.Protocol, Unavailable> =>
+  RpcClient.layerProtocolWorker({ size: 1, concurrency: Number.MAX_SAFE_INTEGER }).pipe(
+    Layer.provide(Layer.unwrap(Effect.map(platformWorker, ({ layer }) => layer(start)))),
+    Layer.catch((error) =>
+      Layer.effectContext(
+        Effect.fail(isUnavailable(error) ? error : unavailable("Remote.layerWorker", `the worker failed (${error.message})`))
+      )
+    )
+  )
+
+/** Provides the server protocol of this worker thread. */
+export const ownWorkerProtocol: Layer.Layer<RpcServer.Protocol, Unavailable> = RpcServer.layerProtocolWorkerRunner.pipe(
+  Layer.provide(Layer.unwrap(Effect.map(platformWorkerRunner, ({ layer }) => layer))),
+  Layer.catch((error) =>
+    Layer.effectContext(
+      Effect.fail(
+        isUnavailable(error) ? error : unavailable("Remote.layerServerWorker", `the worker cannot serve (${error.message})`)
+      )
+    )
+  )
+)
+
+/** Serves one connection over the standard streams of this process, until the client closes it. */
+export const serveStandardStreams = (serve: Layer.Layer<never, never, RpcServer.Protocol>): Effect.Effect<void, Unavailable> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { fromDuplex } = yield* platformSocketFor("Remote.serveStandardStreams")
+      const ended = yield* Deferred.make<void>()
+      const socket = yield* fromDuplex(Effect.sync(ownStreams))
+      yield* Layer.build(Layer.provide(serve, connectionProtocol(socket, ended)))
+      yield* Deferred.await(ended)
+    })
+  )
+
+/** Provides the client protocol for a URL. */
+export const clientProtocol = (url: string): Layer.Layer<RpcClient.Protocol, Unavailable> => {
   if (url.startsWith("unix:")) {
     const address = parse(url)
     if (address?._tag === "Unix") {
-      return overSocket(Layer.unwrap(Effect.map(platformSocket, ({ layerNet }) => layerNet({ path: address.path }))))
+      return overSocket(Layer.unwrap(Effect.map(platformSocket, ({ layerNet }) => layerNet({ path: address.path }))), url)
     }
   }
+  const command = sshCommand(url)
+  if (command !== undefined) return commandProtocol(command)
   const base = URL.canParse(url) ? new URL(url) : undefined
   if (base !== undefined && /^(?:ws|http)s?:$/.test(base.protocol)) {
     if (!base.pathname.endsWith(rpcPath)) base.pathname = base.pathname.replace(/\/$/, "") + rpcPath
     return base.protocol.startsWith("ws")
-      ? overSocket(Layer.provide(Socket.layerWebSocket(base.href), Socket.layerWebSocketConstructorGlobal))
+      ? overSocket(Layer.provide(Socket.layerWebSocket(base.href), Socket.layerWebSocketConstructorGlobal), url)
       : RpcClient.layerProtocolHttp({ url: base.href }).pipe(
           Layer.provide([Layer.unwrap(Effect.map(fetchClient, ({ layer }) => layer)), RpcSerialization.layerNdjson])
         )
@@ -104,38 +165,31 @@ export const clientProtocol = (url: string): Layer.Layer<RpcClient.Protocol, Una
     Effect.fail(
       unavailable(
         "Remote.layerUrl",
-        "the address of the server is not valid; it must be http://HOST:PORT, ws://HOST:PORT or unix:PATH"
+        "the address of the server is not valid; it must be http://HOST:PORT, ws://HOST:PORT, unix:PATH or ssh://HOST/PATH"
       )
     )
   )
 }
 
-/** Removes the socket of a server that has ended without removing it. */
-const removeStaleSocket = (path: string): Effect.Effect<void> =>
-  Effect.callback<void>((resume) => {
-    if (Fs.lstatSync(path, { throwIfNoEntry: false })?.isSocket() !== true) return resume(Effect.void)
-    const socket = builtin<typeof NodeNet>("node:net").connect({ path })
-    socket.once("connect", () => {
-      socket.destroy()
-      resume(Effect.void)
-    })
-    socket.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "ECONNREFUSED") Fs.rmSync(path, { force: true })
-      resume(Effect.void)
-    })
-  })
-
 /** Provides the server protocol of a Unix socket. */
 export const unixProtocol = (path: string): Layer.Layer<RpcServer.Protocol, Unavailable> =>
   RpcServer.layerProtocolSocketServer.pipe(
     Layer.provide([
-      Layer.unwrap(Effect.map(Effect.andThen(removeStaleSocket(path), platformSocketServer), ({ layer }) => layer({ path }))),
+      Layer.effect(
+        SocketServer.SocketServer,
+        Effect.flatMap(platformSocketServer, ({ make }) => listenAt(path, (path) => make({ path })))
+      ),
       RpcSerialization.layerNdjson
     ]),
     Layer.catch((error) =>
       Layer.effectContext(
         Effect.fail(
-          isUnavailable(error) ? error : unavailable("Remote.listen", `the server cannot listen on ${path} (${codeOf(error)})`)
+          isUnavailable(error)
+            ? error
+            : unavailable(
+                "Remote.listen",
+                `the server cannot listen on ${path} (${error instanceof SocketFileError ? error.message : codeOf(error)})`
+              )
         )
       )
     )

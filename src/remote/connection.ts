@@ -65,10 +65,25 @@ const plain = (fault: Fault): Fault => {
 
 const isClientError = (error: FsError | RpcClientError): error is RpcClientError => !("operation" in error)
 
+/** The largest number of causes of an error that are followed. */
+const maxCauses = 10
+
+/** Returns the message of the first cause of a failed transport, such as `connect ECONNREFUSED 127.0.0.1:9`. */
+const messageOf = (error: RpcClientError): string => {
+  let message = error.message
+  let at: unknown = error
+  for (let depth = 0; depth < maxCauses && typeof at === "object" && at !== null; depth++) {
+    if (at instanceof Error && at.message !== "") message = at.message
+    const { cause, reason } = at as { readonly cause?: unknown; readonly reason?: unknown }
+    at = cause ?? reason
+  }
+  return message
+}
+
 const toPlainFault =
   (path: string) =>
   (error: FsError | RpcClientError): Fault => {
-    if (isClientError(error)) return lost(`the connection to the server failed: ${error.message}`)
+    if (isClientError(error)) return lost(`the connection to the server failed: ${messageOf(error)}`)
     const fault = toFault(error)
     return error.path === path || error.path === "" ? fault : { ...fault, path: error.path }
   }
@@ -135,20 +150,23 @@ export const over = Effect.fnUntraced(function* (client: Client, options: Option
   const ask: Connection["ask"] = (path, request) => repeatable(path, request, attempt(path, request))
 
   let instance: string | undefined
-  /** Fails if the server has been started anew. Such a server would make the change a second time. */
-  const checkInstance: Effect.Effect<void, Fault> = Effect.flatMap(
-    Effect.suspend(() => attempt("", send("port.info", {}))),
-    (info) => {
-      const known = instance
-      instance = info.instance
-      return known === undefined || known === instance ? Effect.void : Effect.fail(restarted)
-    }
-  )
+  /**
+   * Fails if the server is not the one that answered when the change began. A server that has been started anew would make
+   * the change a second time.
+   */
+  const checkInstance = (begun: string | undefined): Effect.Effect<void, Fault> =>
+    Effect.flatMap(
+      Effect.suspend(() => attempt("", send("port.info", {}))),
+      (info) => {
+        instance = info.instance
+        return begun === undefined || begun === instance ? Effect.void : Effect.fail(restarted)
+      }
+    )
 
   const change: Connection["change"] = (path, request) =>
     Effect.suspend(() => {
       const id = nextId()
-      const repetition = Effect.andThen(checkInstance, attempt(path, request(id)))
+      const repetition = Effect.andThen(checkInstance(instance), attempt(path, request(id)))
       return Effect.onInterrupt(repeatable(path, request(id), repetition), () =>
         Effect.ignore(bounded(send("port.cancel", { id })))
       )

@@ -1,4 +1,5 @@
 /** The layers of `Remote`. `Remote` loads this module at the first use, because it loads the servers and clients of effect. */
+import type * as NodeWorkerThreads from "node:worker_threads"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -68,18 +69,33 @@ export const listen = (
     if (!Address.isLocal(parsed) && options.token === undefined) {
       return yield* refuse("other machines can reach it, so the server needs a token; give a token, or listen on 127.0.0.1")
     }
-    const answers = yield* Layer.build(layerAnswers(options))
-    const serve: Layer.Layer<never, never, RpcServer.Protocol> = Layer.provide(layerRequests, Layer.succeedContext(answers))
+    const serve = yield* serveOver(options)
     if (parsed._tag === "Tcp") return yield* Address.listenTcp(parsed, serve, options.token !== undefined)
     yield* Layer.build(Layer.provide(serve, Address.unixProtocol(parsed.path)))
     return `unix:${parsed.path}`
   })
 
+const serveOver = (options: ServerOptions) =>
+  Effect.map(Layer.build(layerAnswers(options)), (answers): Layer.Layer<never, never, RpcServer.Protocol> =>
+    Layer.provide(layerRequests, Layer.succeedContext(answers))
+  )
+
+export const serveStandardStreams = (options: ServerOptions): Effect.Effect<void, Unavailable, Filesystem> =>
+  Effect.scoped(Effect.flatMap(serveOver(options), Address.serveStandardStreams))
+
+export const layerServerWorker = (options: ServerOptions): Layer.Layer<never, Unavailable, Filesystem> =>
+  Layer.provide(layerServer(options), Address.ownWorkerProtocol)
+
 const toBackendError = (fault: Fault): BackendError => {
   const error = promote(fault, "Remote.layer", "")
   return error._tag === "IoError" || error._tag === "Timeout" || error._tag === "Unavailable"
     ? error
-    : new Unavailable({ operation: "Remote.layer", path: "", detail: `the server refused the client: ${error.message}` })
+    : new Unavailable({
+        operation: "Remote.layer",
+        path: "",
+        detail: `the server refused the client: ${fault["detail"] ?? error.message}`,
+        hint: "Give the token of the server: the option token in a program, FS_ALGEBRA_TOKEN or --token-file for a command."
+      })
 }
 
 export const layer = (options: ClientOptions = {}): Layer.Layer<Filesystem, BackendError, RpcClient.Protocol> =>
@@ -98,6 +114,16 @@ export const layer = (options: ClientOptions = {}): Layer.Layer<Filesystem, Back
       return Searches.make(connection, makeAlgebra(Port.make(connection, info)))
     })
   )
+
+export const layerCommand = (
+  command: readonly [string, ...ReadonlyArray<string>],
+  options: ClientOptions = {}
+): Layer.Layer<Filesystem, BackendError> => Layer.provide(layer(options), Address.commandProtocol(command))
+
+export const layerWorker = (
+  start: () => NodeWorkerThreads.Worker,
+  options: ClientOptions = {}
+): Layer.Layer<Filesystem, BackendError> => Layer.provide(layer(options), Address.workerProtocol(start))
 
 export const layerUrl = (url: string, options: ClientOptions = {}): Layer.Layer<Filesystem, BackendError> =>
   Layer.provide(layer(options), Address.clientProtocol(url))

@@ -2,8 +2,11 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { GrepMatch } from "../model/Entry.ts"
-import { IoError } from "../model/FsError.ts"
+import { ioError } from "../model/Fault.ts"
+import { type Fault, IoError } from "../model/FsError.ts"
 import { maxMatchLength, maxPartEntries, maxPartLength, type SkippedEntry } from "./protocol.ts"
+
+const tooLong: Fault = ioError("the answer of the server is longer than the client accepts")
 
 /** The code of the error for a match that is too long for a message. The client then searches the files itself. */
 export const tooLongCode = "EMSGSIZE"
@@ -16,6 +19,29 @@ export const lengthOfMatch = ({ after, before, lineContent, path }: GrepMatch): 
 }
 
 export const lengthOfPath = ({ path }: { readonly path: string }): number => 2 * path.length + 120
+
+/** Counts a message without values, so that a stream of empty messages ends too. */
+const messageWeight = 1
+
+/** Collects the messages of an answer. Fails if the answer has more values than the client accepts. */
+export const collectBounded = <A>(
+  messages: Stream.Stream<A, Fault>,
+  countOf: (message: A) => number,
+  maxValues: number
+): Effect.Effect<ReadonlyArray<A>, Fault> =>
+  Effect.suspend(() => {
+    const collected: Array<A> = []
+    let values = 0
+    return Effect.as(
+      Stream.runForEach(messages, (message) => {
+        values += countOf(message) + messageWeight
+        if (values > maxValues) return Effect.fail(tooLong)
+        collected.push(message)
+        return Effect.void
+      }),
+      collected
+    )
+  })
 
 /** Splits values into arrays, each of which fits into a message. */
 export const split = <A>(values: ReadonlyArray<A>, lengthOf: (value: A) => number): Array<ReadonlyArray<A>> => {

@@ -6,7 +6,7 @@ import type { FileStat } from "../model/Entry.ts"
 import type { RpcClientError } from "effect/rpc/RpcClientError"
 import { ioError } from "../model/Fault.ts"
 import type { Fault, FsError } from "../model/FsError.ts"
-import { type FsPath, parse, segments } from "../model/FsPath.ts"
+import { fold, type FsPath, isWithin, parse, segments } from "../model/FsPath.ts"
 import { concatenate } from "../runtime/buffer.ts"
 import { isBytes } from "../model/realms.ts"
 import { makeRelativeTargets } from "../port/absoluteLinks.ts"
@@ -15,6 +15,7 @@ import * as Request from "../port/Request.ts"
 import { BringingBack, TakingBack } from "../port/Rules.ts"
 import * as Locks from "../runtime/locks.ts"
 import type { Connection } from "./connection.ts"
+import { collectBounded } from "./parts.ts"
 import { type Info, maxContentBytes, type WireStat } from "./protocol.ts"
 
 const statOf = (stat: WireStat, path: FsPath): FileStat => ({ path, ...stat })
@@ -59,6 +60,9 @@ const piecesOf = (chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<Uint8Array> 
   }
   return out
 }
+
+/** The largest number of entries of one directory that a client accepts. */
+const maxListedEntries = 2_000_000
 
 const tooManyComponents = ioError("the server described more entries than the path has")
 
@@ -162,8 +166,9 @@ export const make = (connection: Connection, info: Info): Backend => {
     Effect.flatMap(ask(path, send("port.list", { path })), (children) =>
       children !== null
         ? checkChildren(children)
-        : Effect.flatMap(Stream.runCollect(stream(path, send("port.listAll", { path }))), (parts) =>
-            checkChildren(parts.flat())
+        : Effect.flatMap(
+            collectBounded(stream(path, send("port.listAll", { path })), (part) => part.length, maxListedEntries),
+            (parts) => checkChildren(parts.flat())
           )
     )
 
@@ -290,7 +295,10 @@ export const make = (connection: Connection, info: Info): Backend => {
       ? (path) =>
           Stream.flattenIterable(stream(path, send("port.watch", { path }))).pipe(
             Stream.filter((event) => event.path === "." || event.path.split("/").every(isSegment)),
-            Stream.map((event) => ({ ...event, path: event.path as FsPath }))
+            Stream.map((event) => ({ ...event, path: event.path as FsPath })),
+            Stream.filter((event) =>
+              info.caseSensitive ? isWithin(path, event.path) : isWithin(fold(path) as FsPath, fold(event.path) as FsPath)
+            )
           )
       : undefined,
     rules: rulesOf(info),

@@ -13,7 +13,7 @@ import { type Fault, type FsError, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { Limits, type LimitsShape } from "../model/Limits.ts"
 import type { Connection } from "./connection.ts"
-import { tooLongCode } from "./parts.ts"
+import { collectBounded, tooLongCode } from "./parts.ts"
 import {
   type CallLimits,
   GlobOptions,
@@ -43,6 +43,12 @@ const limitsOf = ({ maxArchiveBytes: _, maxArchiveEntries: __, maxStreamBytes, .
 
 const patternOf = (pattern: unknown): unknown =>
   pattern instanceof RegExp ? { source: pattern.source, flags: pattern.flags } : pattern
+
+/** The largest number of skipped entries of one search that a client accepts. */
+const maxSkips = 1_000_000
+
+/** The number of messages without matches that a client accepts: the end of an answer, and a few more. */
+const maxEmptyMessages = 10_000
 
 const endless = ioError("the answer of the server has no end")
 
@@ -80,15 +86,30 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
     )
 
   /** Collects the parts of one result. */
-  const collect = <Part extends { readonly skips: ReadonlyArray<SkippedEntry>; readonly end?: object }, A, E>(
+  const collect = <
+    Part extends {
+      readonly matches: ReadonlyArray<unknown>
+      readonly skips: ReadonlyArray<SkippedEntry>
+      readonly end?: object
+    },
+    A,
+    E
+  >(
     operation: string,
     path: string,
     onSkip: OnSkip,
+    maxMatches: number | undefined,
+    limit: "maxGlobMatches" | "maxGrepMatches",
     request: (limits: CallLimits) => Parameters<typeof stream<Part>>[1],
     resultOf: (parts: ReadonlyArray<Part>, end: NonNullable<Part["end"]>) => A
   ): Effect.Effect<A, E> =>
-    Effect.withFiber((fiber) =>
-      Effect.matchEffect(Stream.runCollect(stream(path, request(limitsOf(fiber.getRef(Limits))))), {
+    Effect.withFiber((fiber) => {
+      // Each match may come in a message of its own.
+      const maxValues =
+        2 * (maxMatches ?? fiber.getRef(Limits)[limit]) + (onSkip === undefined ? 0 : maxSkips) + maxEmptyMessages
+      const messages = stream(path, request(limitsOf(fiber.getRef(Limits))))
+      const countOf = ({ matches, skips }: Part): number => matches.length + skips.length
+      return Effect.matchEffect(collectBounded(messages, countOf, maxValues), {
         onFailure: (fault) => Effect.fail(failWith<E>(operation, path)(fault)),
         onSuccess: (received) => {
           const end = received.at(-1)?.end
@@ -97,7 +118,7 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
           return Effect.succeed(resultOf(received, end))
         }
       })
-    )
+    })
 
   const skipsOf = (onSkip: unknown) => (typeof onSkip === "function" ? { skips: true } : {})
   const pathOf = (options: { readonly path?: unknown }): string => (typeof options.path === "string" ? options.path : ".")
@@ -128,6 +149,8 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
         "glob",
         pathOf(rest),
         onSkip,
+        rest.maxMatches,
+        "maxGlobMatches",
         (limits) => send("glob", { limits, pattern, options: rest, ...skipsOf(onSkip) }),
         (parts, end) => ({ matches: parts.flatMap(({ matches }) => matches), ...end })
       )
@@ -153,6 +176,8 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
         "grep",
         pathOf(rest),
         onSkip,
+        rest.maxMatches,
+        "maxGrepMatches",
         (limits) => send("grep", { limits, pattern: text, options: rest, ...skipsOf(onSkip) }),
         (parts, end) => ({ matches: parts.flatMap(({ matches }) => matches), ...end })
       )

@@ -7,10 +7,10 @@ import * as Stream from "effect/Stream"
 import { type Algebra, make as makeAlgebra } from "../filesystem/Filesystem.ts"
 import { hunksOf } from "../engine/diff.ts"
 import type { FileStat, GrepMatch } from "../model/Entry.ts"
-import { accessDenied, invalidPath, ioError, unavailable, unsupported } from "../model/Fault.ts"
+import { accessDenied, invalidPath, ioError, limitExceeded, unavailable, unsupported } from "../model/Fault.ts"
 import { type Fault, type FsError, InvalidArgument, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { Limits, type LimitsShape, unlimited } from "../model/Limits.ts"
+import { Limits, type LimitsShape, standard, unlimited } from "../model/Limits.ts"
 import { type Backend, type Child, follow, type Handle } from "../port/Backend.ts"
 import * as Request from "../port/Request.ts"
 import { BringingBack, TakingBack } from "../port/Rules.ts"
@@ -31,7 +31,7 @@ import {
 } from "./protocol.ts"
 import * as Uploads from "./uploads.ts"
 
-/** The largest number of requests of all clients that keep a file open, stage a write or hold a claim. */
+/** The largest number of requests of all clients that stream, keep a file open, stage a write, watch or hold a claim. */
 const maxHeld = 1000
 
 const maxKeys = 100_000
@@ -107,6 +107,25 @@ const withoutLinks = (port: Backend): Algebra =>
     perform: Request.only(port.perform, new Set<Request.Tag>(["RemoveTree"]))
   })
 
+/** Returns the limits of a call: those that the client asks for, but none above those of the server. */
+const lowerLimits = (base: LimitsShape, limits: CallLimits = {}): LimitsShape => {
+  const lowered: Record<string, number> = {}
+  for (const [name, asked] of Object.entries<number | undefined>(limits)) {
+    lowered[name] = Math.min(asked ?? Infinity, base[name as keyof LimitsShape] ?? Infinity)
+  }
+  return { ...base, ...lowered }
+}
+
+/** The largest number of bytes of a code point in UTF-8. */
+const maxBytesOfCodePoint = 4
+
+/**
+ * Returns the largest number of bytes of one write of the port, which does not know whether the bytes are text. A stream is
+ * unbounded unless the limits say otherwise, as on every filesystem.
+ */
+const maxWrittenOf = ({ maxFileSize, maxStreamBytes }: LimitsShape): number =>
+  Math.max(maxBytesOfCodePoint * maxFileSize, maxStreamBytes ?? (maxFileSize < standard.maxFileSize ? maxFileSize : Infinity))
+
 type Flags = { readonly takingBack?: boolean; readonly bringingBack?: boolean }
 
 export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => {
@@ -121,15 +140,10 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
   /** The entries that clients have created. A client may remove them again when its call fails. */
   const created = new Recent()
 
-  const limitsOf = (limits: CallLimits | undefined): LimitsShape =>
-    limits === undefined
-      ? base
-      : {
-          ...base,
-          ...limits,
-          maxPatternLength: Math.min(limits.maxPatternLength ?? Infinity, base.maxPatternLength),
-          patternBudget: Math.min(limits.patternBudget ?? Infinity, base.patternBudget)
-        }
+  const limitsOf = (limits: CallLimits | undefined): LimitsShape => lowerLimits(base, limits)
+  const maxWritten = maxWrittenOf(base)
+  const checkWritten = (bytes: number): Effect.Effect<void, Fault> =>
+    bytes > maxWritten ? Effect.fail(limitExceeded("maxFileSize", maxWritten, bytes)) : Effect.void
 
   const checkPath = (path: string): FsPath.FsPath | Fault => {
     if (FsPath.parse(path) === path) return path as FsPath.FsPath
@@ -293,17 +307,20 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
 
   let held = 0
   const tooMany = promote(unavailable("the server holds too many files for its clients; try again later"), "open", "")
-  /** Streams one value, and holds the resources of `acquire` until the stream is interrupted. */
-  const hold = <A, E>(acquire: Effect.Effect<A, E, Scope.Scope>): Stream.Stream<A, E | FsError> =>
+  /** Counts a stream among the requests that clients may hold. */
+  const counted = <A, E, R>(stream: Effect.Effect<Stream.Stream<A, E, R>, E, R | Scope.Scope>) =>
     Stream.unwrap(
       Effect.andThen(
         Effect.acquireRelease(
           Effect.suspend(() => (held >= maxHeld ? Effect.fail(tooMany) : Effect.sync(() => held++))),
           () => Effect.sync(() => held--)
         ),
-        Effect.map(acquire, (value) => Stream.concat(Stream.succeed(value), Stream.never))
+        stream
       )
     )
+  /** Streams one value, and holds the resources of `acquire` until the stream is interrupted. */
+  const hold = <A, E>(acquire: Effect.Effect<A, E, Scope.Scope>): Stream.Stream<A, E | FsError> =>
+    counted<A, E, never>(Effect.map(acquire, (value) => Stream.concat(Stream.succeed(value), Stream.never)))
 
   const findHandle = (id: string): Effect.Effect<Handle, Fault> => {
     const handle = handles.get(id)
@@ -517,7 +534,7 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
 
     "port.write": ({ bytes, mode, ...payload }) => {
       const written = changePort("write", payload, (path) =>
-        Effect.map(port.write<never, never>(path, bytes, mode), withoutPath)
+        Effect.andThen(checkWritten(bytes.length), Effect.map(port.write<never, never>(path, bytes, mode), withoutPath))
       )
       return mode === "create" ? noteCreated(payload.path, written) : written
     },
@@ -527,7 +544,7 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
           path,
           flags,
           onPort("write", path, (path) =>
-            uploads.begin(upload, (bytes, how) => port.write<never, never>(path, bytes, mode, how))
+            uploads.begin(upload, (bytes, how) => port.write<never, never>(path, bytes, mode, how), maxWritten)
           )
         )
       ),
@@ -570,7 +587,10 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
     "port.writeWhole": ({ bytes, createParents, ifMatch, mode, version, ...payload }) =>
       changeWhole(
         payload,
-        whole.writeBytes(payload.path, bytes, { mode, createParents, version, ...(ifMatch !== undefined && { ifMatch }) }),
+        Effect.andThen(
+          Effect.mapError(checkWritten(bytes.length), (fault) => promote(fault, "write", payload.path)),
+          whole.writeBytes(payload.path, bytes, { mode, createParents, version, ...(ifMatch !== undefined && { ifMatch }) })
+        ),
         (written) => (written.version === undefined ? {} : { version: written.version })
       ),
     "port.editWhole": ({ edits, ifMatch, maxFileSize, maxReadBytes, version, ...payload }) =>
@@ -578,8 +598,8 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
         payload,
         Effect.provideService(whole.edit(payload.path, edits, { version, ...(ifMatch !== undefined && { ifMatch }) }), Limits, {
           ...unlimited,
-          maxFileSize,
-          maxReadBytes
+          maxFileSize: Math.min(maxFileSize, base.maxFileSize),
+          maxReadBytes: Math.min(maxReadBytes, base.maxReadBytes)
         }),
         ({ bytesWritten, diff, replacements, version }) => ({
           bytesWritten,
@@ -627,5 +647,15 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
       }),
     "port.cancel": ({ id }) => Effect.andThen(uploads.abort(id), changes.cancel(id))
   })
-  return Changes.withRequests(answers)
+  const streaming = ["walk", "globStream", "grepStream", "stream", "lines", "watch", "port.watch", "port.listAll"] as const
+  const countedAnswers = Object.fromEntries(
+    streaming.map((tag) => [
+      tag,
+      (payload: never) => counted(Effect.sync(() => answers[tag](payload) as Stream.Stream<unknown, FsError>))
+    ])
+  )
+  return Changes.withRequests({
+    ...answers,
+    ...(countedAnswers as unknown as Pick<typeof answers, (typeof streaming)[number]>)
+  })
 }

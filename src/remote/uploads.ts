@@ -13,7 +13,7 @@ import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FileStat } from "../model/Entry.ts"
-import { invalidArgument, unavailable } from "../model/Fault.ts"
+import { invalidArgument, limitExceeded, unavailable } from "../model/Fault.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { Backend } from "../port/Backend.ts"
 
@@ -27,6 +27,8 @@ interface Upload {
   readonly publish: Deferred.Deferred<void>
   readonly done: Deferred.Deferred<FileStat, Fault>
   fiber: Fiber.Fiber<unknown, unknown> | undefined
+  readonly maxBytes: number
+  bytes: number
   next: number
   isPublishing: boolean
 }
@@ -39,7 +41,8 @@ export interface Uploads {
   /** Begins a write, which ends with the scope unless it is published. */
   readonly begin: (
     upload: string,
-    write: (bytes: Stream.Stream<Uint8Array>, how: Parameters<Backend["write"]>[3]) => Effect.Effect<FileStat, Fault>
+    write: (bytes: Stream.Stream<Uint8Array>, how: Parameters<Backend["write"]>[3]) => Effect.Effect<FileStat, Fault>,
+    maxBytes: number
   ) => Effect.Effect<void, Fault, Scope.Scope>
   readonly chunk: (upload: string, index: number, bytes: Uint8Array) => Effect.Effect<void, Fault>
   /** Ends the content, and waits until it is staged. */
@@ -63,7 +66,7 @@ export const make = (scope: Scope.Scope): Uploads => {
       return upload?.fiber === undefined || upload.isPublishing ? Effect.void : Effect.asVoid(Fiber.interrupt(upload.fiber))
     })
 
-  const begin: Uploads["begin"] = (id, write) =>
+  const begin: Uploads["begin"] = (id, write, maxBytes) =>
     Effect.uninterruptible(
       Effect.gen(function* () {
         if (uploads.has(id)) return yield* Effect.fail(invalidArgument("upload", "another write has this id"))
@@ -73,6 +76,8 @@ export const make = (scope: Scope.Scope): Uploads => {
           publish: yield* Deferred.make<void>(),
           done: yield* Deferred.make<FileStat, Fault>(),
           fiber: undefined,
+          maxBytes,
+          bytes: 0,
           next: 0,
           isPublishing: false
         }
@@ -100,6 +105,10 @@ export const make = (scope: Scope.Scope): Uploads => {
       Effect.flatMap(find(id), (upload) => {
         if (index !== upload.next) return Effect.fail(invalidArgument("index", "the pieces of a write must be in order"))
         upload.next++
+        upload.bytes += bytes.length
+        if (upload.bytes > upload.maxBytes) {
+          return Effect.fail(limitExceeded("maxStreamBytes", upload.maxBytes, upload.bytes))
+        }
         const failed = Effect.asVoid(Deferred.await(upload.done))
         return Effect.raceFirst(Effect.asVoid(Queue.offer(upload.queue, bytes)), failed)
       }),

@@ -64,7 +64,7 @@ const transactionTags: ReadonlySet<string> = new Set([...backendTags, "Conflict"
  * ```ts
  * const program = Effect.gen(function* () {
  *   const fs = yield* Filesystem.Filesystem
- *   yield* fs.writeString("notes.md", "Remember.")
+ *   yield* fs.write("notes.md", "Remember.")
  *   return yield* fs.readString("notes.md")
  * })
  * const layer = Layer.provide(Repository.layer({ workspace: "team" }), Stores.layerMemory)

@@ -14,11 +14,13 @@ import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.
 import { mount } from "../../src/filesystem/Mounts.ts"
 import { overlay } from "../../src/filesystem/Overlay.ts"
 import { fromFileSystem } from "../../src/filesystem/Platform.ts"
+import * as Remote from "../../src/remote/Remote.ts"
 import { type Files, plant } from "../../src/testing/Files.ts"
 import * as Podman from "../backends/container/podman.ts"
 import { host as simulatedHost } from "../backends/windows/windowsHost.ts"
 import { apart } from "../conformance/containers.ts"
 import { has, needs } from "../faults/ground.ts"
+import { unixAddress } from "../remote/transports.ts"
 import { isSoak } from "../runs.ts"
 import { inMemory } from "../scratch.ts"
 import { differences, faultsOf, type Ground, type Outcome, type Place, type Row, run } from "./everywhereRun.ts"
@@ -97,6 +99,17 @@ export const windows: Ground = {
     )
 }
 
+/** A directory of a host, used through a server on a Unix socket. */
+const served: Ground = {
+  name: "a served host",
+  make: (files) =>
+    Effect.gen(function* () {
+      const address = yield* unixAddress
+      const listening = yield* Effect.provideService(Remote.listen(address), Filesystem, yield* hostOf(files))
+      return Context.get(yield* Layer.build(Remote.layerUrl(listening)), Filesystem)
+    }).pipe(Effect.orDie)
+}
+
 const container = Podman.use("tools in containers") ? apart(Podman.gnuRoot) : undefined
 
 const apartOf = (files: Files): Place<Algebra> =>
@@ -146,6 +159,7 @@ export const grounds: ReadonlyArray<Ground> = [
   },
   caseless,
   windows,
+  served,
   ...containers
 ]
 

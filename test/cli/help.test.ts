@@ -34,6 +34,7 @@ describe("help", () => {
       "glob",
       "grep",
       "exec",
+      "serve",
       "debug",
       "mcp",
       "tour",
@@ -65,7 +66,7 @@ describe("help", () => {
       for (const example of examples) {
         const ran = yield* (yield* shell({ "README.md": "text" })).run(words(example.trim()).slice(1), {
           input: "",
-          endsAt: /^The debug view is at /
+          endsAt: /^(?:The debug view is|Serving) at /
         })
         assert.notMatch(ran.err, /^usage:/m, example)
         assert.notStrictEqual(ran.code, 70, ran.err)

@@ -51,7 +51,7 @@ const programs: ReadonlyArray<Program> = documents
   .flatMap((document) => fencesOf(document))
   .filter(({ language }) => language === "ts")
   .map(({ body, document, line }) => {
-    const isSuite = /\b(?:suite\(|it\.\w)/.test(body)
+    const isSuite = /\b(?:suite\(|storeSuite\(|it\.\w)/.test(body)
     const name = `${document.replace(/^.*\/|\.md$/g, "").replace(/\.md$/, "")}-${line}`
     return {
       name: `${document}:${line}`,

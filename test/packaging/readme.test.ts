@@ -16,6 +16,7 @@ const reasons: ReadonlyArray<readonly [pattern: RegExp, why: string]> = [
   [/^npm ci\b/m, "installs this project, and runs all of its tests"],
   [/^npm (?:init|install)\b/m, "needs the registry; test/packaging/pack.test.ts installs the package"],
   [/^fs-algebra debug\b/m, "serves until it is stopped; test/debug runs it"],
+  [/^fs-algebra serve\b/m, "serves until it is stopped; test/cli/serve.test.ts runs it"],
   [/^fs-algebra mcp\b/m, "serves until it is stopped; test/cli/mcpStdio.test.ts runs it"],
   [/^npm run bench\b/m, "takes minutes"]
 ]

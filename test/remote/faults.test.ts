@@ -178,6 +178,40 @@ describe("a remote filesystem whose server or connection fails", () => {
     })
   )
 
+  it.live("no change of several at once is sent again to a server that has been started anew", () =>
+    Effect.gen(function* () {
+      const backend = yield* InMemory.make()
+      const [first, second, between] = [yield* unixAddress, yield* unixAddress, yield* unixAddress]
+      let to = pathOf(first)
+      const { cut } = yield* relay(() => to, pathOf(between))
+      const appends: Array<string> = []
+      const arrived = yield* Deferred.make<void>()
+      const local = make(
+        around(backend, (operation, next) =>
+          operation._tag === "Write" && operation.mode === "append"
+            ? Effect.tap(next, () => {
+                to = pathOf(second)
+                if (appends.push(operation.path) === 5) Deferred.doneUnsafe(arrived, Effect.void)
+                return appends.length <= 5 ? Effect.andThen(Deferred.await(arrived), cut) : Effect.void
+              })
+            : next
+        )
+      )
+      yield* serve(local, first)
+      yield* serve(local, second)
+      const fs = yield* remote(between)
+      const paths = Array.from({ length: 5 }, (_, index) => `log${index}.txt`)
+      const errors = yield* Effect.forEach(paths, (path) => Effect.flip(fs.write(path, "one\n", { mode: "append" })), {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(
+        errors.map(({ _tag }) => _tag),
+        paths.map(() => "Unavailable")
+      )
+      assert.deepStrictEqual([...appends].sort(), paths)
+    })
+  )
+
   it.live("a read goes on after the connection was lost", () =>
     Effect.gen(function* () {
       const local = yield* memory

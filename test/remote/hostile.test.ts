@@ -163,6 +163,120 @@ describe("a server with hostile clients", () => {
     })
   )
 
+  it.live("the limits of the server bound those that clients ask for", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      for (let index = 0; index < 30; index++) yield* local.write(`d/${index}.txt`, "match\n".repeat(16))
+      yield* local.write("large.txt", "x".repeat(200))
+      const limits = {
+        ...Limits.standard,
+        maxReadBytes: 100,
+        maxFileSize: 1000,
+        maxGlobMatches: 20,
+        maxGrepMatches: 15,
+        maxListEntries: 10
+      }
+      const address = yield* Effect.provideService(serve(local), Limits.Limits, limits)
+      const send = yield* forge(address)
+      const raised = { limits: { ...Limits.unlimited, maxStreamBytes: Infinity } }
+      const { maxArchiveBytes: _, maxArchiveEntries: __, ...most } = raised.limits
+      const asked = { limits: most }
+      const refused = [
+        send("readString", { path: "large.txt", ...asked }),
+        send("readBytes", { path: "large.txt", ...asked }),
+        Stream.runCollect(send("list", { path: "d", ...asked })),
+        send("write", { id: "1", path: "big.txt", content: "x".repeat(2000), ...asked }),
+        send("writeBytes", { id: "2", path: "big.txt", content: new Uint8Array(2000), ...asked }),
+        send("port.write", { id: "3", path: "big.txt", mode: "create", bytes: new Uint8Array(5000) }),
+        send("edit", {
+          id: "4",
+          path: "d/0.txt",
+          edits: [{ oldText: "match", newText: "x".repeat(2000), match: "first" }],
+          ...asked
+        })
+      ]
+      for (const request of refused) {
+        assert.strictEqual((yield* Effect.flip(request as Effect.Effect<unknown, { _tag: string }>))._tag, "LimitExceeded")
+      }
+      const whole = {
+        id: "5",
+        path: "big.txt",
+        bytes: new Uint8Array(5000),
+        mode: "create",
+        createParents: true,
+        version: false
+      }
+      assert.isNull(yield* send("port.writeWhole", whole as never))
+      const globbed = yield* Stream.runCollect(send("glob", { pattern: "**", ...asked }))
+      assert.lengthOf(
+        globbed.flatMap(({ matches }) => matches),
+        20
+      )
+      const grepped = yield* Stream.runCollect(send("grep", { pattern: "match", ...asked }))
+      assert.lengthOf(
+        grepped.flatMap(({ matches }) => matches),
+        15
+      )
+      // A stream of any length that the client does not announce is bounded too, and leaves nothing.
+      const fs = yield* remote(address)
+      const error = yield* Effect.flip(
+        Effect.provideService(
+          Stream.run(Stream.forever(Stream.succeed(new Uint8Array(1000))), fs.sink("big.txt")),
+          Limits.Limits,
+          Limits.unlimited
+        )
+      )
+      assert.strictEqual(error._tag, "LimitExceeded")
+      assert.isFalse(yield* local.exists("big.txt"))
+      assert.deepStrictEqual(
+        (yield* local.list()).map(({ name }) => name),
+        ["d", "large.txt"]
+      )
+    })
+  )
+
+  it.live("clients have a bounded number of watches and streams open", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      for (let index = 0; index < 5000; index++) yield* local.write(`d/${index}.txt`, "")
+      const address = yield* serve(local)
+      const send = yield* forge(address)
+      const opened = [
+        () => send("port.watch", { path: "d" }),
+        () => send("watch", { path: "d" }),
+        () => send("walk", {}),
+        () => send("globStream", { pattern: "**" }),
+        () => send("port.listAll", { path: "d" })
+      ] as const
+      const hold = (index: number) =>
+        Effect.forkScoped(Effect.ignore(Stream.runForEach(opened[index % 2]!() as Stream.Stream<unknown>, () => Effect.never)))
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* Effect.forEach(
+            Array.from({ length: 1000 }, (_, index) => index),
+            hold,
+            { discard: true }
+          )
+          yield* Effect.sleep("300 millis")
+          const other = yield* forge(address)
+          for (const stream of [
+            other("port.watch", { path: "d" }),
+            other("walk", {}),
+            other("globStream", { pattern: "**" }),
+            other("port.listAll", { path: "d" }),
+            other("stream", { path: "d/1.txt" }),
+            other("lines", { path: "d/1.txt" })
+          ]) {
+            const error = yield* Effect.flip(Stream.runDrain(stream as Stream.Stream<unknown, { _tag: string }>))
+            assert.strictEqual(error._tag, "Unavailable")
+          }
+        })
+      )
+      yield* Effect.sleep("300 millis")
+      yield* Stream.runDrain(send("walk", {}))
+    }).pipe(Effect.scoped)
+  )
+
   it.live("a client may remove without permission only an entry that it has created and that is still there", () =>
     Effect.gen(function* () {
       const backend = yield* InMemory.make({ allowDelete: false })
@@ -236,6 +350,35 @@ describe("a client of a hostile server", () => {
     })
   )
 
+  it.live(
+    "an answer without end is refused before it fills the memory",
+    () =>
+      Effect.gen(function* () {
+        const match = { path: "a.txt", kind: "file" as const }
+        const line = { path: "a.txt", lineNumber: 1, lineContent: "x" }
+        const skip = { path: "a.txt", why: "ignored" as const }
+        const child = { name: "a.txt", kind: "file" as const, addressable: true }
+        const many = <A>(value: A) => Array.from({ length: 2000 }, () => value)
+        const endless = <A>(value: A) => Stream.forever(Stream.succeed(value))
+        const cases = [
+          [{ glob: () => endless({ matches: many(match), skips: [] }) }, (fs: Algebra) => fs.glob("**")],
+          [{ grep: () => endless({ matches: many(line), skips: [] }) }, (fs: Algebra) => fs.grep("x")],
+          [{ glob: () => endless({ matches: [], skips: many(skip) }) }, (fs: Algebra) => fs.glob("**")],
+          [{ glob: () => endless({ matches: [], skips: many(skip) }) }, (fs: Algebra) => fs.glob("**", { onSkip: () => {} })],
+          [
+            { "port.list": () => Effect.succeed(null), "port.listAll": () => endless(many(child)) },
+            (fs: Algebra) => fs.port.list("." as FsPath)
+          ]
+        ] as const
+        for (const [answers, call] of cases) {
+          const fs = yield* forged(answers)
+          const error = yield* Effect.flip(call(fs) as Effect.Effect<unknown, { _tag: string }>)
+          assert.strictEqual(error._tag, "IoError")
+        }
+      }),
+    60_000
+  )
+
   it.live("a read never returns more bytes than the client requests", () =>
     Effect.gen(function* () {
       const local = yield* memory
@@ -259,20 +402,21 @@ describe("a client of a hostile server", () => {
     })
   )
 
-  it.live("an event whose path climbs is not reported", () =>
+  it.live("an event whose path climbs or lies outside the watched directory is not reported", () =>
     Effect.gen(function* () {
       const fs = yield* forged({
         "port.watch": () =>
           Stream.make(
             [{ _tag: "Updated", path: "../up" }],
             [{ _tag: "Updated", path: "e/a" }],
+            [{ _tag: "Updated", path: "." }],
             [{ _tag: "Updated", path: "d/a" }]
           )
       })
       const events = yield* Stream.runCollect(fs.port.watch!("d" as FsPath))
       assert.deepStrictEqual(
         events.map(({ path }) => path),
-        ["e/a", "d/a"]
+        ["d/a"]
       )
     })
   )

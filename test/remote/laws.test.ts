@@ -1,9 +1,23 @@
-import { suite } from "../../src/testing/index.ts"
+import { laws, suite } from "../../src/testing/index.ts"
 import { inMemory, posixHost } from "../conformance/filesystems.ts"
-import { runs } from "../runs.ts"
-import { remoteAt, remoteInProcess, unixAddress } from "./transports.ts"
+import { isSoak, runs } from "../runs.ts"
+import { anyPort, remoteAt, remoteInProcess, unixAddress } from "./transports.ts"
 
-const programs = runs(50)
+const programs = runs(100)
 
 suite("a remote filesystem in memory", remoteInProcess(inMemory), { programs })
 suite("a remote directory, over a Unix socket", remoteAt(posixHost, unixAddress), { programs })
+
+/** The transports differ only in the way of a message, so a tenth of the laws runs over the others; the soak runs all. */
+const sampled = isSoak ? laws : laws.filter((_, index) => index % 10 === 0)
+
+for (const scheme of ["http", "ws"] as const) {
+  suite(
+    `a remote filesystem in memory, over ${scheme}`,
+    remoteAt(inMemory, anyPort, (address) => `${scheme}://${address}`),
+    {
+      programs: runs(20),
+      laws: sampled
+    }
+  )
+}

@@ -6,4 +6,4 @@ import { runs } from "../runs.ts"
 
 const layer = Layer.provide(Repository.layer({ workspace: "laws" }), Stores.layerMemory)
 
-suite("Repository over memory", layer, { programs: runs(100) })
+suite("Repository over memory", layer, { programs: runs(60) })

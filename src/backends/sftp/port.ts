@@ -297,11 +297,13 @@ export const makePort = (settings: PortSettings): Backend => {
         )
 
   /** Tests whether a rename did nothing, as between two hard links of one file, for which the system reports success. */
-  const isUnmoved = (session: Session, { at, found }: Place): Effect.Effect<boolean, Calls.Failure> =>
-    Effect.map(
-      Calls.look(session, at),
-      (now) => now !== undefined && now.modified === found?.modified && now.size === found?.size && now.mode === found?.mode
-    )
+  const isUnmoved = (session: Session, { at, found }: Place): Effect.Effect<boolean> =>
+    Effect.match(Calls.look(session, at), {
+      // The move is done, so it must not run again because this look was lost.
+      onFailure: () => false,
+      onSuccess: (now) =>
+        now !== undefined && now.modified === found?.modified && now.size === found?.size && now.mode === found?.mode
+    })
 
   const readLink = (path: FsPath): Effect.Effect<string, Fault> =>
     path === root

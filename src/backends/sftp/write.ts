@@ -46,9 +46,11 @@ interface Staged {
   isGone: boolean
 }
 
-export const noAtomicReplacement: Fault = unsupported(
-  "replacing a file, because the server lacks the extension posix-rename@openssh.com; unsafeReplace: true removes the old file first"
-)
+/** The errors of writes do not include Unsupported, so they show the `detail` of an IoError with this code. */
+export const noAtomicReplacement: Fault = {
+  ...unsupported("replacing a file atomically"),
+  detail: "the server lacks the extension posix-rename@openssh.com; unsafeReplace: true removes the old file first"
+}
 
 const temporaryLost: Fault = ioError("another program removed the temporary file of this write; try again", "ESTALE")
 const streamLost: Fault = unavailable("the connection was lost while a stream was written; the file is unchanged, try again")
@@ -77,6 +79,7 @@ const withStaged = <A, E, R>(
   Effect.uninterruptibleMask((restore) =>
     Effect.suspend(() => {
       const segment = TemporaryNames.make()
+      let isOpened = false
       const at = below(pathsAlong(site, parent(path)).at(-1)!, segment)
       const flags = OpenFlag.read | OpenFlag.write | OpenFlag.create | OpenFlag.exclusive
       // A replacement is never more accessible than the file that it replaces.
@@ -85,6 +88,7 @@ const withStaged = <A, E, R>(
         Effect.flatMap(
           onRefused(opened, (refused) => refuse(session, site, refused)),
           (open) => {
+            isOpened = true
             const staged: Staged = { session, open, at, segment, attributes: {}, isGone: false }
             return Effect.ensuring(
               restore(use(staged)),
@@ -98,8 +102,8 @@ const withStaged = <A, E, R>(
         (exit) =>
           Effect.sync(() => {
             TemporaryNames.forget(segment)
-            // The server may have made the file although its answer was lost.
-            if (Exit.isFailure(exit) && !session.isOpen()) site.link.discard(at)
+            // The server may make the file although its answer is lost, or comes after an interruption.
+            if (Exit.isFailure(exit) && !isOpened) site.link.discard(at)
           })
       )
     })
@@ -202,9 +206,12 @@ const isSameFile = (session: Session, temporary: string | Buffer, at: string | B
 
 /** Reserves a name with an empty file, and replaces it, on disks without hard links. */
 const reserveAndReplace = (session: Session, from: string | Buffer, to: string | Buffer): Effect.Effect<void, Calls.Failure> =>
-  Effect.andThen(
-    Calls.withFile(session, to, OpenFlag.write | OpenFlag.create | OpenFlag.exclusive, () => Effect.void),
-    Effect.onError(Calls.renameOver(session, from, to), () => Effect.ignore(Calls.removeFile(session, to)))
+  // An interruption in between would leave the empty file.
+  Effect.uninterruptible(
+    Effect.andThen(
+      Calls.withFile(session, to, OpenFlag.write | OpenFlag.create | OpenFlag.exclusive, () => Effect.void),
+      Effect.onError(Calls.renameOver(session, from, to), () => Effect.ignore(Calls.removeFile(session, to)))
+    )
   )
 
 /** Gives the temporary file a name that must be free. */
@@ -334,6 +341,10 @@ const undoAppend = (session: Session, open: Calls.Open, size: number, bytes: Uin
     yield* Calls.setFileAttributes(session, open, { size })
   })
 
+/** Marks a lost connection as one after a change, so that the change is not repeated. */
+const afterChange = <A>(effect: Effect.Effect<A, Calls.Failure>): Effect.Effect<A, Calls.Failure> =>
+  Effect.mapError(effect, (failure) => (failure instanceof Lost ? new Lost(failure.fault, true) : failure))
+
 /** Appends in place with one request, which the server carries out with one system call. */
 const appendOnce = (site: Site, path: FsPath, at: string | Buffer, bytes: Uint8Array) => (session: Session) =>
   Calls.withFile(session, at, OpenFlag.read | OpenFlag.write | OpenFlag.append, (open) =>
@@ -344,7 +355,7 @@ const appendOnce = (site: Site, path: FsPath, at: string | Buffer, bytes: Uint8A
       yield* onRefused(Calls.write(session, open, size, bytes, true), (refused) =>
         Effect.andThen(ignoreRefused(undoAppend(session, open, size, bytes)), refuse(session, site, refused))
       )
-      if (site.isDurable) yield* writeRefused(site, session, Calls.sync(session, open))
+      if (site.isDurable) yield* afterChange(writeRefused(site, session, Calls.sync(session, open)))
       const after = yield* Effect.catch(Calls.fileAttributes(session, open), () =>
         Effect.succeed({ ...before, size: size + bytes.length })
       )

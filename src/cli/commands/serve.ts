@@ -1,0 +1,46 @@
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Flag from "effect/cli/Flag"
+import * as flags from "../flags.ts"
+import { subcommandOn } from "../subcommand.ts"
+import { servedLayer } from "../workspace.ts"
+
+export const serve = subcommandOn(servedLayer)(
+  "serve",
+  {
+    summary: "Serve the directory to other programs and machines",
+    description: `Serve the directory, until the command is stopped, to every command with --root URL and to programs that use Remote.
+Standard error shows the URL. A Unix socket may be used by this user only. A server that other machines can reach needs
+a token, in the private file of --token-file or in FS_ALGEBRA_TOKEN; clients give the same token. If the root is itself
+a server, its token is in FS_ALGEBRA_TOKEN. With --listen stdio the server has one client, which has started it, as
+ssh does for --root ssh://HOST/PATH. When the server ends, files that clients are still writing keep their old
+content.`,
+    examples: [
+      [`--listen "unix:$XDG_RUNTIME_DIR/files.sock"`, "For this user on this machine"],
+      ["--listen 127.0.0.1:0 --read-only", "For programs of this machine, on a free port"],
+      ["--root ~/notes --listen 0.0.0.0:8080 --token-file token", "For other machines, with a token"],
+      ["--listen 127.0.0.1:0 --backend memory", "A copy in memory, which ends with the server"]
+    ]
+  },
+  {
+    listen: flags.requiredText("listen", "ADDRESS", "unix:PATH, HOST:PORT (port 0 is any free port), or stdio"),
+    readOnly: flags.toggle("read-only", "Refuse all changes"),
+    deletes: flags.toggle("no-delete", "Refuse every removal and move").pipe(Flag.map((isGiven) => !isGiven)),
+    allow: flags.repeated("allow", "GLOB", "Allow access only to these paths (may be repeated)"),
+    deny: flags.repeated(
+      "deny",
+      "GLOB",
+      "Hide these paths and refuse access to them, even if --allow matches (may be repeated)"
+    ),
+    limits: Flag.Literals("limits", ["agent", "standard", "unlimited"]).pipe(
+      Flag.withDescription("The largest limits of a client's call (default: those of commands)"),
+      Flag.withMetavar("LIMITS"),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    )
+  },
+  Effect.fnUntraced(function* (input) {
+    const { serve } = yield* Effect.promise(() => import("../serve.ts"))
+    yield* serve(input)
+  })
+)

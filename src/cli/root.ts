@@ -1,0 +1,105 @@
+/** Parses `--root`: a directory, the address of a server, or a bucket. */
+import { existsSync } from "node:fs"
+import { basename, resolve } from "node:path"
+import { type Complaint, usage } from "./exit.ts"
+
+export type Root =
+  | { readonly _tag: "Directory" }
+  | { readonly _tag: "Server"; readonly url: string }
+  | { readonly _tag: "Bucket"; readonly bucket: string; readonly prefix: string }
+  | { readonly _tag: "Invalid"; readonly detail: string; readonly hint: string }
+
+const directory: Root = { _tag: "Directory" }
+
+const schemes = "http://HOST:PORT, ws://HOST:PORT, unix:PATH, ssh://HOST/PATH or s3://BUCKET/PREFIX"
+
+const invalid = (detail: string, hint: string): Root => ({ _tag: "Invalid", detail, hint })
+
+const parseServer = (text: string): Root => {
+  if (!URL.canParse(text)) return invalid("the address cannot be parsed", `Give a directory, ${schemes}.`)
+  const { hash, password, search, username } = new URL(text)
+  if (username !== "" || password !== "") {
+    return invalid(
+      "an address must not contain a user or a password, because other users can see the command line",
+      "Give the token of the server in FS_ALGEBRA_TOKEN or with --token-file FILE."
+    )
+  }
+  return search === "" && hash === ""
+    ? { _tag: "Server", url: text }
+    : invalid("the address of a server has no query and no fragment", "Give the address as fs-algebra serve prints it.")
+}
+
+const parseSsh = (text: string): Root =>
+  /^ssh:\/\/(?:[\w.][\w.-]*@)?(?:\[[\da-f:.]+\]|[\w.][\w.-]*)(?::\d{1,5})?\/./i.test(text)
+    ? { _tag: "Server", url: text }
+    : invalid(
+        "an address of ssh needs a host and a path, and has no password",
+        "Give ssh://USER@HOST/PATH, or ssh://HOST/~/PATH for a path in the home directory."
+      )
+
+const parseBucket = (text: string): Root => {
+  const [bucket = "", ...rest] = text.slice("s3://".length).split("/")
+  return bucket === "" || /[@?#]/.test(bucket)
+    ? invalid("the address of a bucket has no valid name", "Give s3://BUCKET or s3://BUCKET/PREFIX.")
+    : { _tag: "Bucket", bucket, prefix: rest.join("/") }
+}
+
+/**
+ * Parses the value of `--root`. A directory whose name begins like an address is written with `./` before it. Paths are
+ * relative to the current directory.
+ */
+export const parseRoot = (text: string, currentDirectory: string): Root => {
+  const scheme = /^([a-z][a-z\d+.-]+):(\/\/)?/i.exec(text)
+  if (scheme === null) return directory
+  const name = scheme[1]!.toLowerCase()
+  if (name === "unix") {
+    const path = text.slice("unix:".length).replace(/^\/\/(?=\/)/, "")
+    return path === "" || path.startsWith("//")
+      ? invalid("the address has no path", "Give unix:PATH, relative to the current directory or absolute.")
+      : { _tag: "Server", url: `unix:${resolve(currentDirectory, path)}` }
+  }
+  const isKnown = /^(?:https?|wss?|ssh|s3)$/.test(name)
+  if (scheme[2] === undefined) {
+    return isKnown && !existsSync(resolve(currentDirectory, text))
+      ? invalid("there is no such directory, and an address has two slashes", `Give a directory, ${schemes}.`)
+      : directory
+  }
+  if (name === "s3") return parseBucket(text)
+  if (name === "ssh") return parseSsh(text)
+  return isKnown
+    ? parseServer(text)
+    : invalid(`${name}: is not a kind of address that can be a root`, `Give a directory, ${schemes}.`)
+}
+
+/** Tests whether a root is a directory of this machine. */
+export const isDirectoryRoot = (text: string, currentDirectory: string): boolean =>
+  parseRoot(text, currentDirectory)._tag === "Directory"
+
+/** Returns the short name of a root, such as the last segment of a directory. */
+export const rootName = (text: string, currentDirectory: string): string => {
+  const root = parseRoot(text, currentDirectory)
+  switch (root._tag) {
+    case "Directory":
+      return basename(resolve(currentDirectory, text))
+    case "Server":
+      return root.url.replace(/^\w+:(?:\/\/)?/, "")
+    case "Bucket":
+      return root.prefix === "" ? root.bucket : `${root.bucket}/${root.prefix}`
+    case "Invalid":
+      return text
+  }
+}
+
+/** Returns the text that names a root in every command, whatever the current directory is. */
+export const rootIdentity = (text: string, currentDirectory: string): string | undefined => {
+  const root = parseRoot(text, currentDirectory)
+  if (root._tag === "Server") return root.url
+  return root._tag === "Bucket" ? `s3://${root.bucket}/${root.prefix.replace(/\/+$/, "")}` : undefined
+}
+
+/** Returns the error for a command that needs a directory of this machine. */
+export const needsDirectory = (root: string, what: string): Complaint =>
+  usage(
+    `${what} needs a directory of this machine, and the root ${JSON.stringify(root)} is none`,
+    "Give a directory: --root DIR."
+  )

@@ -1,0 +1,422 @@
+/** Sftp with killed servers, cut connections, servers without extensions, full disks and interrupted calls. */
+import { assert, it } from "@effect/vitest"
+import * as DateTime from "effect/DateTime"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { StatusCode, Type } from "../../../src/backends/sftp/wire.ts"
+import { type Algebra, make } from "../../../src/filesystem/Filesystem.ts"
+import { laws, suite } from "../../../src/testing/index.ts"
+import { directory } from "../../conformance/filesystems.ts"
+import { isSoak } from "../../runs.ts"
+import { type Between, passing, statusOf, through, without } from "./between.ts"
+import { describeSftp, freshOn, openPiped, pipe, type Piped } from "./servers.ts"
+
+type Tree = Readonly<Record<string, string>>
+
+/** Reads the tree without the library: contents, link targets, and the mode of `mode.txt`. */
+const treeOf = (root: string): Tree => {
+  const out: Record<string, string> = {}
+  for (const name of Fs.readdirSync(root, { recursive: true, encoding: "utf8" }).sort()) {
+    const stats = Fs.lstatSync(join(root, name))
+    out[name] = stats.isDirectory()
+      ? "/"
+      : stats.isSymbolicLink()
+        ? `-> ${Fs.readlinkSync(join(root, name))}`
+        : Fs.readFileSync(join(root, name), "latin1")
+    if (name === "mode.txt") out[name] += ` ${(stats.mode & 0o777).toString(8)} ${stats.mtimeMs}`
+  }
+  return out
+}
+
+const plantTree = (root: string): void => {
+  Fs.mkdirSync(join(root, "d/empty"), { recursive: true })
+  Fs.writeFileSync(join(root, "d/a.txt"), "old\n")
+  Fs.writeFileSync(join(root, "b.txt"), "other\n")
+  Fs.writeFileSync(join(root, "mode.txt"), "m", { mode: 0o640 })
+  Fs.utimesSync(join(root, "mode.txt"), 1_000_000_000, 1_000_000_000)
+}
+
+const large = "0123456789abcdef".repeat(20_000)
+
+interface Case {
+  readonly name: string
+  readonly run: (fs: Algebra) => Effect.Effect<unknown, unknown>
+  /** True if the call succeeds whatever packet of it is lost. */
+  readonly isSafe: boolean
+}
+
+const cases: ReadonlyArray<Case> = [
+  { name: "stat", run: (fs) => fs.stat("d/a.txt"), isSafe: true },
+  { name: "list", run: (fs) => fs.list("d"), isSafe: true },
+  { name: "readString", run: (fs) => fs.readString("d/a.txt"), isSafe: true },
+  { name: "write in mode create", run: (fs) => fs.write("d/new.txt", "new\n", { mode: "create" }), isSafe: true },
+  { name: "write in mode replace", run: (fs) => fs.write("d/a.txt", "new\n"), isSafe: true },
+  { name: "write of a large file", run: (fs) => fs.write("d/a.txt", large), isSafe: true },
+  { name: "edit", run: (fs) => fs.edit("d/a.txt", { oldText: "old", newText: "new" }), isSafe: true },
+  { name: "append", run: (fs) => fs.write("d/a.txt", "more\n", { mode: "append" }), isSafe: false },
+  { name: "append to a missing file", run: (fs) => fs.write("d/new.txt", "first\n", { mode: "append" }), isSafe: true },
+  { name: "append of a large text", run: (fs) => fs.write("d/a.txt", large, { mode: "append" }), isSafe: true },
+  {
+    name: "sink",
+    run: (fs) => Stream.run(Stream.make(new TextEncoder().encode("from a stream\n")), fs.sink("d/a.txt")),
+    isSafe: false
+  },
+  { name: "mkdir", run: (fs) => fs.mkdir("d/made"), isSafe: false },
+  { name: "delete of a file", run: (fs) => fs.delete("b.txt"), isSafe: false },
+  { name: "delete of a directory", run: (fs) => fs.delete("d/empty"), isSafe: false },
+  { name: "move", run: (fs) => fs.move("b.txt", "d/moved.txt"), isSafe: false },
+  { name: "move over a file", run: (fs) => fs.move("b.txt", "d/a.txt", { overwrite: true }), isSafe: false },
+  { name: "symlink", run: (fs) => fs.symlink("link", "d/a.txt"), isSafe: false },
+  {
+    name: "setAttributes",
+    run: (fs) => fs.setAttributes("mode.txt", { mode: 0o600, modifiedAt: DateTime.makeUnsafe(1_200_000_000_000) }),
+    isSafe: false
+  }
+]
+
+/** Requests of the library for its own order. Their loss changes nothing. */
+const housekeeping: ReadonlySet<number> = new Set([Type.init])
+
+/** Loses the connection at the n-th packet after `arm`, once. */
+const losing = (nth: number, fate: "request" | "answer") => {
+  let left = Number.POSITIVE_INFINITY
+  let wasLost = false
+  const next = (type: number) => {
+    if (housekeeping.has(type) || --left > 0 || wasLost) return "pass" as const
+    wasLost = true
+    return "cut" as const
+  }
+  const between: Between = {
+    onRequest: ({ type }) => (fate === "request" ? next(type) : "pass"),
+    onAnswer: ({ type }) => (fate === "answer" && type !== Type.version ? next(type) : "pass")
+  }
+  return { between, arm: () => void (left = nth), wasLost: () => wasLost }
+}
+
+const oldTree = Effect.map(directory, (root) => {
+  plantTree(root)
+  return treeOf(root)
+})
+
+const newTree = ({ run }: Case) =>
+  Effect.gen(function* () {
+    const root = yield* directory
+    plantTree(root)
+    yield* run(make(yield* openPiped(root)))
+    return treeOf(root)
+  })
+
+const hidden = (tree: Tree): ReadonlyArray<string> => Object.keys(tree).filter((name) => name.includes(".~fsa-"))
+
+/** More packets than any of the calls needs. */
+const maxPackets = 60
+
+describeSftp("Sftp, if the server is killed and started again", () => {
+  for (const one of cases) {
+    // A lost request differs from a lost answer only for a change.
+    for (const fate of one.isSafe && !isSoak ? (["answer"] as const) : (["request", "answer"] as const)) {
+      it.live(`${one.name} leaves the old or the new tree, whichever ${fate} is lost`, () =>
+        Effect.gen(function* () {
+          const before = yield* oldTree
+          const after = yield* newTree(one)
+          let nth = 1
+          for (; nth < maxPackets; nth++) {
+            const root = yield* directory
+            plantTree(root)
+            const isDone = yield* Effect.gen(function* () {
+              const { arm, between, wasLost } = losing(nth, fate)
+              const fs = make(yield* openPiped(root, {}, {}, through(pipe(), between)))
+              arm()
+              const result = yield* Effect.result(one.run(fs))
+              // A later call shows that the connection is open again. Its listings remove what was left behind.
+              yield* fs.walk(".").pipe(Stream.runDrain)
+              yield* fs.exists("b.txt")
+              const found = treeOf(root)
+              const at = `packet ${nth}: ${JSON.stringify(result).slice(0, 300)}`
+              assert.deepStrictEqual(hidden(found), [], at)
+              if (result._tag === "Success") assert.deepStrictEqual(found, after, at)
+              else {
+                assert.isFalse(one.isSafe, at)
+                assert.strictEqual((result.failure as { readonly _tag: string })._tag, "Unavailable", at)
+                if (JSON.stringify(found) !== JSON.stringify(after)) assert.deepStrictEqual(found, before, at)
+              }
+              return !wasLost()
+            }).pipe(Effect.scoped)
+            if (isDone) break
+          }
+          assert.isAbove(nth, 2)
+          assert.isBelow(nth, maxPackets)
+        }).pipe(Effect.scoped)
+      )
+    }
+  }
+
+  it.live("a change whose outcome is unknown says so", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const between = passing()
+      const fs = make(yield* openPiped(root, {}, {}, through(pipe(), between)))
+      let mkdir: number | undefined
+      between.onRequest = ({ id, type }) => {
+        if (type === Type.mkdir) mkdir = id
+        return "pass"
+      }
+      between.onAnswer = ({ id }) => (id === mkdir ? "cut" : "pass")
+      const error = yield* Effect.flip(fs.mkdir("d"))
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.include(error.message, "look whether it was made before you repeat it")
+      assert.isTrue(Fs.existsSync(join(root, "d")))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("an open file fails with ESTALE, and can be opened again", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      Fs.writeFileSync(join(root, "a"), "content")
+      let child: Piped["child"] | undefined
+      const port = yield* openPiped(
+        root,
+        {},
+        {},
+        pipe((piped) => void (child = piped.child))
+      )
+      const path = (yield* port.list("." as never))[0]!.name as never
+      const handle = yield* port.open(path)
+      child!.kill("SIGKILL")
+      const fault = yield* Effect.flip(handle.read(0, 7))
+      assert.deepInclude(fault, { _tag: "IoError", code: "ESTALE" })
+      const again = yield* port.open(path)
+      assert.strictEqual(Buffer.from(yield* again.read(0, 7)).toString(), "content")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a server that cannot be reached again fails the call with Unavailable, and serves the next call", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      let child: Piped["child"] | undefined
+      let isAway = false
+      const dial = Effect.suspend(() =>
+        isAway
+          ? Effect.fail({ fault: { _tag: "Unavailable", detail: "away" } as const, isFinal: false })
+          : pipe((piped) => void (child = piped.child))
+      )
+      const fs = make(yield* openPiped(root, {}, { patience: { attempts: 2, pauseMillis: 1 } }, dial))
+      isAway = true
+      child!.kill("SIGKILL")
+      assert.strictEqual((yield* Effect.flip(fs.write("a", "x")))._tag, "Unavailable")
+      isAway = false
+      yield* fs.write("a", "y")
+      assert.strictEqual(Fs.readFileSync(join(root, "a"), "utf8"), "y")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a server that stops answering fails the call with Unavailable", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const between = passing()
+      const fs = make(yield* openPiped(root, {}, { patience: { answerMillis: 200, attempts: 1 } }, through(pipe(), between)))
+      between.onAnswer = () => new Promise(() => {})
+      const error = yield* Effect.flip(fs.mkdir("d"))
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.include(error.message, "did not answer")
+      between.onAnswer = () => "pass"
+      assert.deepStrictEqual(yield* fs.list("."), [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("calls after the layer is closed fail with Unavailable", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const fs = yield* Effect.scoped(Effect.map(openPiped(root), make))
+      assert.strictEqual((yield* Effect.flip(fs.list(".")))._tag, "Unavailable")
+    }).pipe(Effect.scoped)
+  )
+})
+
+describeSftp("Sftp, if a call is interrupted", () => {
+  const descriptors = (pid: number): number => Fs.readdirSync(`/proc/${pid}/fd`).length
+
+  for (const { name, run } of cases) {
+    it.live(`${name} leaves no descriptor and no temporary file on the server, at whichever answer`, () =>
+      Effect.gen(function* () {
+        const root = yield* directory
+        for (let nth = 1; nth < maxPackets; nth++) {
+          Fs.rmSync(root, { recursive: true })
+          Fs.mkdirSync(root)
+          plantTree(root)
+          const isDone = yield* Effect.gen(function* () {
+            const between = passing()
+            let pid = 0
+            const dial = pipe(({ child }) => void (pid = child.pid!))
+            const fs = make(yield* openPiped(root, {}, {}, through(dial, between)))
+            // The answer to this call comes after the close of the directory that opening has listed.
+            yield* fs.exists("b.txt")
+            const baseline = descriptors(pid)
+            const reached = yield* Deferred.make<void>()
+            let release: () => void = () => {}
+            let isReleased = false
+            let left = nth
+            between.onAnswer = () => {
+              // The call may end before an answer to its last requests, for which nobody waits.
+              if (isReleased || --left !== 0) return "pass"
+              Deferred.doneUnsafe(reached, Effect.void)
+              return new Promise((resolve) => void (release = () => resolve("pass")))
+            }
+            const fiber = yield* Effect.forkChild(run(fs))
+            const wasReached = yield* Effect.raceFirst(
+              Effect.as(Deferred.await(reached), true),
+              Effect.as(Fiber.await(fiber), false)
+            )
+            const interrupted = yield* Effect.forkChild(Fiber.interrupt(fiber))
+            yield* Effect.yieldNow
+            isReleased = true
+            release()
+            yield* Fiber.join(interrupted)
+            // The server answers in order, so its work for the interrupted call is done afterwards.
+            yield* fs.exists("b.txt")
+            yield* fs.exists("b.txt")
+            assert.strictEqual(descriptors(pid), baseline, `answer ${nth}`)
+            assert.deepStrictEqual(hidden(treeOf(root)), [], `answer ${nth}`)
+            return !wasReached
+          }).pipe(Effect.scoped)
+          if (isDone) return
+        }
+        assert.fail("the call needs more answers than expected")
+      }).pipe(Effect.scoped)
+    )
+  }
+})
+
+describeSftp("Sftp on a server without extensions", () => {
+  const bare = (options = {}) => freshOn((root) => openPiped(root, options, {}, through(pipe(), without("all"))))
+
+  suite("Sftp, with unsafeReplace", bare({ unsafeReplace: true }), {
+    laws: laws.filter(({ needs }, index) => !needs.includes("links") && (isSoak || index % 20 === 0)),
+    programs: 0
+  })
+
+  it.live("does not replace a file, and says why", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const port = yield* openPiped(root, {}, {}, through(pipe(), without("all")))
+      const fs = make(port)
+      yield* fs.write("a", "one", { mode: "create" })
+      yield* fs.write("b", "two", { mode: "create" })
+      const changes = [Effect.asVoid(fs.write("a", "three")), Effect.asVoid(fs.move("b", "a", { overwrite: true }))]
+      for (const change of changes) {
+        const error = yield* Effect.flip<void, { readonly _tag: string; readonly message: string }, never>(change)
+        assert.deepInclude<object>(error, { _tag: "IoError", code: "Unsupported" })
+        assert.include(error.message, "posix-rename@openssh.com")
+        assert.include(error.message, "unsafeReplace: true")
+      }
+      assert.strictEqual((yield* Effect.flip(fs.symlink("l", "a")))._tag, "Unsupported")
+      assert.deepStrictEqual(treeOf(root), { a: "one", b: "two" })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("creates a file only once if the server has no hard links", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const one = yield* openPiped(root, {}, {}, through(pipe(), without(["hardlink@openssh.com"])))
+      assert.include(one.info.bestEffort?.join(), "creation")
+      const all = yield* Effect.forEach(
+        Array.from({ length: 8 }, (_, nth) => nth),
+        (nth) => Effect.result(make(one).write("a", `${nth}`, { mode: "create" })),
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(all.filter(({ _tag }) => _tag === "Success").length, 1)
+      assert.deepStrictEqual(Object.keys(treeOf(root)), ["a"])
+    }).pipe(Effect.scoped)
+  )
+})
+
+describeSftp("Sftp on a server that refuses", () => {
+  it.live("a full disk is DiskFull and keeps the old file", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      Fs.writeFileSync(join(root, "a"), "old")
+      const between = passing()
+      const fs = make(yield* openPiped(root, {}, {}, through(pipe(), between)))
+      const writes = new Set<number>()
+      const questions = new Set<number>()
+      between.onRequest = ({ bytes, id, type }) => {
+        if (type === Type.write) writes.add(id)
+        if (type === Type.extended && bytes.includes("statvfs@")) questions.add(id)
+        return "pass"
+      }
+      between.onAnswer = ({ bytes, id }) => {
+        if (writes.has(id)) return statusOf(id, StatusCode.failure)
+        if (!questions.has(id)) return "pass"
+        const full = Buffer.from(bytes)
+        // The fifth number of the answer is the number of available blocks.
+        full.writeBigUInt64BE(0n, 5 + 4 * 8)
+        return full
+      }
+      assert.strictEqual((yield* Effect.flip(fs.write("a", "new")))._tag, "DiskFull")
+      assert.deepStrictEqual(treeOf(root), { a: "old" })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a refusal without a reason is an IoError with the server's words, and no control characters", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const between = passing()
+      const fs = make(yield* openPiped(root, {}, {}, through(pipe(), between)))
+      const made = new Set<number>()
+      between.onRequest = ({ id, type }) => {
+        if (type !== Type.mkdir) return "pass"
+        made.add(id)
+        return "pass"
+      }
+      between.onAnswer = ({ id }) => {
+        if (!made.has(id)) return "pass"
+        Fs.rmdirSync(join(root, "d"))
+        const words = Buffer.from("dis\u001b[31mk\ngone")
+        const answer = Buffer.concat([statusOf(id, StatusCode.failure).subarray(0, 9), Buffer.alloc(4), words, Buffer.alloc(4)])
+        answer.writeUInt32BE(words.length, 9)
+        return answer
+      }
+      const error = yield* Effect.flip(fs.mkdir("d"))
+      assert.strictEqual(error._tag, "IoError")
+      assert.include(error.message, 'the server answered "dis [31mk gone"')
+    }).pipe(Effect.scoped)
+  )
+})
+
+describeSftp("Sftp and leftovers", () => {
+  const foreign = `.~fsa-${"a".repeat(13)}-1-1-${"0".repeat(18)}-${"f".repeat(32)}.tmp`
+
+  it.live("a temporary file of another machine is removed after a day", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      Fs.mkdirSync(join(root, "d"))
+      for (const folder of [".", "d"]) Fs.writeFileSync(join(root, folder, foreign), "half")
+      const fs = make(yield* openPiped(root))
+      assert.strictEqual((yield* fs.list(".")).length, 2)
+      assert.strictEqual((yield* Effect.flip(fs.delete("d")))._tag, "DirectoryNotEmpty")
+      const yesterday = new Date(Date.now() - 25 * 60 * 60 * 1000)
+      for (const folder of [".", "d"]) Fs.utimesSync(join(root, folder, foreign), yesterday, yesterday)
+      assert.deepStrictEqual(
+        (yield* fs.list(".")).map(({ name }) => name),
+        ["d"]
+      )
+      yield* fs.delete("d")
+      assert.deepStrictEqual(treeOf(root), {})
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a layer that may not delete removes none", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      Fs.writeFileSync(join(root, foreign), "half")
+      Fs.utimesSync(join(root, foreign), 1, 1)
+      const fs = make(yield* openPiped(root, { allowDelete: false }))
+      assert.strictEqual((yield* fs.list(".")).length, 1)
+      assert.isTrue(Fs.existsSync(join(root, foreign)))
+    }).pipe(Effect.scoped)
+  )
+})
