@@ -111,6 +111,19 @@ export const client = (
 /**
  * Provides a workspace of the cluster, as `client` returns it.
  *
+ * @example
+ * ```ts
+ * import { TestRunner } from "effect/cluster"
+ *
+ * const program = Effect.gen(function* () {
+ *   const fs = yield* Filesystem.Filesystem
+ *   yield* fs.write("diary.md", "Rain.")
+ *   return yield* fs.readString("diary.md")
+ * })
+ * const cluster = Layer.provideMerge(Workspaces.layerRunner(), TestRunner.layer)
+ * const layer = Layer.provide(Workspaces.layer("team"), Layer.provide(cluster, Stores.layerMemory))
+ * yield* Effect.provide(program, layer) // => "Rain."
+ * ```
  * @category layers
  * @since 0.1.0
  */

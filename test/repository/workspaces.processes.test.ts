@@ -1,5 +1,5 @@
 /** Runners in processes of their own, which are killed and stopped while clients work. */
-import { assert, it } from "@effect/vitest"
+import { afterAll, assert, it } from "@effect/vitest"
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
@@ -9,7 +9,9 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type * as Scope from "effect/Scope"
 import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync } from "node:fs"
 import { createServer } from "node:net"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { type Algebra, Filesystem } from "../../src/filesystem/Filesystem.ts"
 import type { BackendError, FsError } from "../../src/model/FsError.ts"
@@ -17,6 +19,7 @@ import { HeadStore } from "../../src/repository/HeadStore.ts"
 import * as Repository from "../../src/repository/Repository.ts"
 import * as Stores from "../../src/repository/Stores.ts"
 import * as Workspaces from "../../src/repository/Workspaces.ts"
+import { clean, scratch } from "../durability/children.ts"
 import { isSoak } from "../runs.ts"
 import { postgresClient } from "./stores/places.ts"
 import { describePostgres, server } from "./stores/postgres.ts"
@@ -42,7 +45,7 @@ interface Runner {
 }
 
 /** Starts a runner, which is killed at the end of the scope. */
-const startRunner = (url: string): Effect.Effect<Runner, never, Scope.Scope> =>
+const startRunner = (url: string, flag: string): Effect.Effect<Runner, never, Scope.Scope> =>
   Effect.gen(function* () {
     const port = yield* freePort
     let child: ChildProcess | undefined
@@ -55,7 +58,7 @@ const startRunner = (url: string): Effect.Effect<Runner, never, Scope.Scope> =>
     const start = Effect.promise(
       () =>
         new Promise<void>((resolve, reject) => {
-          child = spawn(process.execPath, [program, url, String(port)], { stdio: ["ignore", "pipe", "ignore"] })
+          child = spawn(process.execPath, [program, url, String(port), flag], { stdio: ["ignore", "pipe", "ignore"] })
           child.once("exit", (code, signal) => reject(new Error(`the runner ended: ${code ?? signal}`)))
           child.stdout!.on("data", (text) => String(text).includes("started") && resolve())
         })
@@ -140,7 +143,9 @@ const check = (written: ReadonlyArray<Written>) =>
 const survive = (prefix: string, trouble: (runners: ReadonlyArray<Runner>) => Effect.Effect<void>) =>
   Effect.gen(function* () {
     const { url } = yield* Effect.promise(server)
-    const runners = yield* Effect.forEach([0, 1, 2], () => startRunner(url), { concurrency: "unbounded" })
+    const runners = yield* Effect.forEach([0, 1, 2], () => startRunner(url, join(scratch(), "died")), {
+      concurrency: "unbounded"
+    })
     const context = yield* Layer.build(clientOf(url))
     const stores = yield* Layer.build(Stores.layerSql().pipe(Layer.provide(postgresClient(url))))
 
@@ -191,7 +196,29 @@ const survive = (prefix: string, trouble: (runners: ReadonlyArray<Runner>) => Ef
 
 const pause = (seconds: number) => Effect.sleep(Duration.seconds(seconds))
 
+afterAll(clean)
+
 describePostgres("three runners on Postgres", () => {
+  it.live(
+    "a change whose runner dies between its commit and its answer is not made again",
+    () =>
+      Effect.gen(function* () {
+        const { url } = yield* Effect.promise(server)
+        const flag = join(scratch(), "died")
+        yield* Effect.forEach([0, 1, 2], () => startRunner(url, flag), { concurrency: "unbounded" })
+        const context = yield* Layer.build(clientOf(url))
+        const fs = yield* Effect.provideContext(Workspaces.client("doomed"), context)
+        yield* fs.write("other.txt", "other")
+        const error = yield* Effect.flip(fs.write("log.txt", "line\n", { mode: "append" }))
+        assert.isTrue(existsSync(flag))
+        assert.strictEqual(error._tag, "Unavailable")
+        assert.strictEqual(yield* fs.readString("log.txt"), "line\n")
+        yield* fs.write("log.txt", "next\n", { mode: "append" })
+        assert.strictEqual(yield* fs.readString("log.txt"), "line\nnext\n")
+      }).pipe(Effect.scoped) as Effect.Effect<void, unknown>,
+    90_000
+  )
+
   it.live(
     "killed runners lose no answered change, and double none",
     () =>
