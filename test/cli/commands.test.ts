@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { createHash } from "node:crypto"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
@@ -562,8 +563,12 @@ describe("progress", () => {
     Effect.gen(function* () {
       const { run } = yield* shell({})
       const statuses: Array<string> = []
-      const input = Stream.concat(Stream.fromEffectDrain(Effect.sleep("3 seconds")), Stream.make(new Uint8Array([1])))
+      const isReading = yield* Deferred.make<void>()
+      const pause = Effect.andThen(Deferred.succeed(isReading, undefined), Effect.sleep("3 seconds"))
+      const input = Stream.concat(Stream.fromEffectDrain(pause), Stream.make(new Uint8Array([1])))
       const fiber = yield* Effect.forkChild(run(["write", "f"], { input, showsProgress: true, statuses }))
+      // The command opens the root in real time. The test clock must not move before.
+      yield* Deferred.await(isReading)
       yield* TestClock.adjust("900 millis")
       assert.deepStrictEqual(statuses, [])
       yield* TestClock.adjust("2200 millis")
