@@ -115,11 +115,9 @@ export const client = (
  * ```ts
  * import { TestRunner } from "effect/cluster"
  *
- * const program = Effect.gen(function* () {
- *   const fs = yield* Filesystem.Filesystem
- *   yield* fs.write("diary.md", "Rain.")
- *   return yield* fs.readString("diary.md")
- * })
+ * const program = Filesystem.Filesystem.use((fs) =>
+ *   Effect.andThen(fs.write("diary.md", "Rain."), fs.readString("diary.md"))
+ * )
  * const cluster = Layer.provideMerge(Workspaces.layerRunner(), TestRunner.layer)
  * const layer = Layer.provide(Workspaces.layer("team"), Layer.provide(cluster, Stores.layerMemory))
  * yield* Effect.provide(program, layer) // => "Rain."
