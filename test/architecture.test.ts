@@ -58,9 +58,10 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     packages: (specifier) => node(specifier) || is("effect/process", "effect/encoding")(specifier)
   },
   repository: {
-    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],
+    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "remote"],
     packages: (specifier) =>
-      node(specifier) || is("cborg", "effect/sql", "effect/reactivity", "effect/encoding", "@nats-io")(specifier)
+      node(specifier) ||
+      is("cborg", "effect/cluster", "effect/rpc", "effect/sql", "effect/reactivity", "effect/encoding", "@nats-io")(specifier)
   },
   workspace: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],

@@ -19,7 +19,7 @@ import { type Fault, type FsError, toFault } from "../model/FsError.ts"
 import { randomUUID } from "../runtime/node.ts"
 import { FilesystemRpcs, type Info } from "./protocol.ts"
 
-type Client = RpcClient.RpcClient.Flat<RpcGroup.Rpcs<typeof FilesystemRpcs>, RpcClientError>
+export type Client = RpcClient.RpcClient.Flat<RpcGroup.Rpcs<typeof FilesystemRpcs>, RpcClientError>
 
 export interface Options {
   readonly timeout?: Duration.Input | undefined
@@ -91,8 +91,11 @@ const toPlainFault =
 const defectFault = (defect: unknown): Fault =>
   ioError(`the server could not answer: ${defect instanceof Error ? defect.message : String(defect)}`)
 
-export const make = Effect.fnUntraced(function* (options: Options) {
-  const client: Client = yield* RpcClient.make(FilesystemRpcs, { flatten: true, disableTracing: true })
+export const make = (options: Options) =>
+  Effect.flatMap(RpcClient.make(FilesystemRpcs, { flatten: true, disableTracing: true }), (client) => over(client, options))
+
+/** Sends requests with a client that exists already. */
+export const over = Effect.fnUntraced(function* (client: Client, options: Options) {
   const timeoutMillis = Duration.toMillis(options.timeout ?? "10 seconds")
   const { token } = options
   const headers = token === undefined ? undefined : { authorization: `Bearer ${Redacted.value(token)}` }

@@ -544,9 +544,11 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
 /** Programs that are compiled but not run, with the reason. */
 const notRun: Readonly<Record<string, string>> = {
   correctReport: "needs a store of buckets: test/backends/bucket runs the same calls on two",
-  onPostgres: "needs a server of Postgres: test/repository/stores runs the laws on one",
-  stored: "needs a directory of the system: test/repository/stores runs the laws in others",
   publishNote: "needs an SSH server: it is run below where there is one",
+  onPostgres: "needs a server of Postgres: test/repository/stores runs the laws on one",
+  serveWorkspaces: "needs Postgres: test/repository/workspaces.processes.test.ts runs three such runners",
+  noted: "needs a runner: test/repository/workspaces.processes.test.ts runs such clients",
+  stored: "needs a directory of the system: test/repository/stores runs the laws in others",
   inContainer: "needs an engine of containers: it is run below where there is one",
   serve: "needs a cluster of NATS servers by these names; test/journal runs the same on one server"
 }

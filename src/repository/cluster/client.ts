@@ -1,0 +1,119 @@
+/** A filesystem whose requests go to the owner of a workspace. */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import type * as Sharding from "effect/cluster/Sharding"
+import { RpcClientDefect, RpcClientError } from "effect/rpc/RpcClientError"
+import { type Algebra, Filesystem, make as makeAlgebra } from "../../filesystem/Filesystem.ts"
+import { type BackendError, type FsError, type Fault, InvalidArgument, promote, Unavailable } from "../../model/FsError.ts"
+import * as Connection from "../../remote/connection.ts"
+import * as Port from "../../remote/port.ts"
+import { type Info, version } from "../../remote/protocol.ts"
+import * as Searches from "../../remote/searches.ts"
+import { isWorkspaceName } from "../stores/heads.ts"
+import type { ClientOptions } from "../Workspaces.ts"
+import { entity, movedDetail, ownerHeader } from "./entity.ts"
+
+const operation = "Workspaces.client"
+
+/** The time without an answer after which the owner is asked before a change. */
+const quietMillis = 1000
+
+const maxOwners = 10_000
+
+const lost = (message: string, cause: unknown): RpcClientError =>
+  new RpcClientError({ reason: new RpcClientDefect({ message, cause }) })
+
+const messages: Record<string, string> = {
+  MailboxFull: "the owner of the workspace has too many requests",
+  EntityNotAssignedToRunner: "the workspace has no owner now",
+  AlreadyProcessingMessage: "the owner of the workspace answers this request already",
+  PersistenceError: "the storage of the cluster does not answer"
+}
+
+/** Turns failures of the cluster into the failure of a lost connection, after which a request is sent again. */
+const toClientError = (error: { readonly _tag: string }): FsError | RpcClientError =>
+  error._tag in messages ? lost(messages[error._tag]!, error) : (error as FsError)
+
+const moved = lost("the workspace moved to another runner", undefined)
+
+/** Replaces an interruption by an owner that ends. The caller itself is not interrupted. */
+const orMoved = <E>(cause: Cause.Cause<E>): Cause.Cause<E | RpcClientError> =>
+  Cause.hasInterruptsOnly(cause) ? Cause.fail(moved) : cause
+
+const toBackendError = (fault: Fault): BackendError => {
+  const error = promote(fault, operation, "")
+  return error._tag === "IoError" || error._tag === "Timeout" || error._tag === "Unavailable"
+    ? error
+    : new Unavailable({ operation, path: "", detail: `the runner refused the client: ${error.message}` })
+}
+
+export const client = (
+  workspace: string,
+  options: ClientOptions
+): Effect.Effect<Algebra, BackendError | InvalidArgument, Sharding.Sharding> =>
+  Effect.gen(function* () {
+    if (!isWorkspaceName(workspace)) {
+      const detail = "a name of a workspace has 1 to 256 bytes and no control characters"
+      return yield* new InvalidArgument({ operation, path: "", argument: "workspace", detail })
+    }
+    const calls = (yield* entity.client)(workspace) as unknown as Record<
+      string,
+      (payload: unknown, options: unknown) => Effect.Effect<unknown, never> & Stream.Stream<unknown, never>
+    >
+    const call = (tag: string, payload: unknown, callOptions: unknown) => {
+      const answer = calls[tag]!(payload, callOptions)
+      return Stream.isStream(answer)
+        ? Stream.catchCause(Stream.mapError(answer, toClientError), (cause) => Stream.failCause(orMoved(cause)))
+        : Effect.catchCause(Effect.mapError(answer, toClientError), (cause) => Effect.failCause(orMoved(cause)))
+    }
+
+    let owner: string | undefined
+    let heardAt = 0
+    const heard = Effect.map(Clock.currentTimeMillis, (now) => void (heardAt = now))
+    const askOwner = Effect.tap(call("port.info", {}, undefined) as Effect.Effect<Info, FsError | RpcClientError>, (info) => {
+      owner = info.instance
+      return heard
+    })
+    /** Returns the owner to which a change is sent. A workspace without traffic may have moved, so its owner is asked first. */
+    const currentOwner = Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      owner !== undefined && now - heardAt < quietMillis
+        ? Effect.succeed(owner)
+        : Effect.map(askOwner, ({ instance }) => instance)
+    )
+    /** The owners to which changes were sent first, by the ids of the changes, the oldest first. */
+    const owners = new Map<string, string>()
+    const sendChange = (tag: string, payload: { readonly id: string }, callOptions: object | undefined) =>
+      Effect.gen(function* () {
+        const first = owners.get(payload.id) ?? (yield* currentOwner)
+        owners.set(payload.id, first)
+        if (owners.size > maxOwners) for (const id of owners.keys()) if (owners.delete(id)) break
+        const answer = call(tag, payload, { ...callOptions, headers: { [ownerHeader]: first } })
+        return yield* Effect.tapError(Effect.tap(answer as Effect.Effect<unknown, FsError | RpcClientError>, heard), (error) =>
+          Effect.sync(() => {
+            if (error._tag === "Unavailable" && error.detail === movedDetail) owner = undefined
+          })
+        )
+      })
+    const send = (tag: string, payload: object, callOptions: object | undefined) =>
+      "id" in payload && tag !== "port.cancel"
+        ? sendChange(tag, payload as { readonly id: string }, callOptions)
+        : call(tag, payload, callOptions)
+    const connection = yield* Connection.over(send as unknown as Connection.Client, {
+      timeout: options.timeout ?? "45 seconds"
+    })
+    const info = yield* Effect.mapError(connection.hello, toBackendError)
+    if (info.version !== version) {
+      const detail = `the runner speaks version ${info.version} of the protocol, and this client speaks version ${version}`
+      return yield* new Unavailable({ operation, path: "", detail })
+    }
+    return Searches.make(connection, makeAlgebra(Port.make(connection, info)))
+  })
+
+export const layer = (
+  workspace: string,
+  options: ClientOptions
+): Layer.Layer<Filesystem, BackendError | InvalidArgument, Sharding.Sharding> =>
+  Layer.effect(Filesystem, client(workspace, options))

@@ -1,0 +1,119 @@
+/** The owner of a workspace: answers the requests of all its clients with the operations of a repository. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import * as Entity from "effect/cluster/Entity"
+import type * as Sharding from "effect/cluster/Sharding"
+import * as RpcSchema from "effect/rpc/RpcSchema"
+import { make as makeAlgebra } from "../../filesystem/Filesystem.ts"
+import { type FsError, InvalidArgument, promote, Unavailable } from "../../model/FsError.ts"
+import { Limits } from "../../model/Limits.ts"
+import { Authentication, FilesystemRpcs, type Info } from "../../remote/protocol.ts"
+import { handlers as remoteHandlers } from "../../remote/server.ts"
+import { BlobStore } from "../BlobStore.ts"
+import * as Objects from "../format/objects.ts"
+import { HeadStore } from "../HeadStore.ts"
+import { makePort } from "../port.ts"
+import { isWorkspaceName } from "../stores/heads.ts"
+import * as Workspace from "../workspace.ts"
+import type { RunnerOptions } from "../Workspaces.ts"
+import { entity, movedDetail, ownerHeader } from "./entity.ts"
+
+/** Longer than the time after which a client asks for the owner again, so that clients know of a release. */
+const minIdleTime = Duration.seconds(5)
+
+const defaultCacheBytes = 8 * 1024 * 1024
+
+type Answers = ReturnType<typeof remoteHandlers>
+interface Opened {
+  readonly answers: Answers
+  readonly instance: string
+}
+interface Request {
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly payload: object
+}
+type Answer = (payload: object) => Effect.Effect<unknown, FsError> & Stream.Stream<unknown, FsError>
+
+/** Opens a workspace, and returns the answers to its requests. */
+const open = (name: string, options: RunnerOptions): Effect.Effect<Opened, FsError, BlobStore | HeadStore | Scope.Scope> =>
+  Effect.gen(function* () {
+    if (!isWorkspaceName(name)) {
+      const detail = `no workspace can have the name ${JSON.stringify(name.slice(0, 80))}`
+      return yield* new InvalidArgument({ operation: "Workspaces", path: "", argument: "workspace", detail })
+    }
+    const objects = Objects.make(yield* BlobStore, { cacheBytes: options.cacheBytes ?? defaultCacheBytes })
+    const workspace = yield* Effect.mapError(
+      Workspace.make(objects, yield* HeadStore, {
+        workspace: name,
+        author: options.author ?? "fs-algebra",
+        durability: options.durability ?? "batched"
+      }),
+      (error) => promote(Workspace.toFault(error), "Workspaces", "")
+    )
+    // The next owner of the workspace gives its files the same identities.
+    const port = makePort(workspace, { name, identity: name })
+    const answers = remoteHandlers(makeAlgebra(port), yield* Effect.scope, yield* Limits)
+    const { instance } = yield* (answers["port.info"] as (payload: object) => Effect.Effect<Info>)({})
+    return { answers, instance }
+  })
+
+/**
+ * Answers requests with the workspace of the current entity. The first request opens the workspace. If the stores do not answer,
+ * the request fails, and the next request tries again.
+ */
+const owner = (options: RunnerOptions) =>
+  Effect.gen(function* () {
+    const { entityId } = yield* Entity.CurrentAddress
+    const context = yield* Effect.context<BlobStore | HeadStore | Scope.Scope>()
+    const scope = yield* Effect.scope
+    const lock = Semaphore.makeUnsafe(1)
+    let opened: Opened | undefined
+    const attempt = Effect.gen(function* () {
+      const inner = yield* Scope.fork(scope)
+      const answers = yield* Effect.onError(
+        Effect.provideContext(Scope.provide(open(entityId, options), inner), context),
+        (cause) => Scope.close(inner, Exit.failCause(cause))
+      )
+      opened = answers
+      return answers
+    })
+    const openOnce = Effect.suspend(() =>
+      opened !== undefined
+        ? Effect.succeed(opened)
+        : lock.withPermits(1)(Effect.suspend(() => (opened !== undefined ? Effect.succeed(opened) : attempt)))
+    )
+    const out: Record<string, (request: Request) => unknown> = {}
+    for (const [tag, rpc] of FilesystemRpcs.requests) {
+      const answer = ({ headers, payload }: Request): Effect.Effect<ReturnType<Answer>, FsError> =>
+        Effect.flatMap(openOnce, ({ answers, instance }) => {
+          const owner = headers[ownerHeader]
+          // The cluster sends a request again if its owner disappears. The old owner may have made the change.
+          return owner === undefined || owner === instance
+            ? Effect.succeed((answers[tag as keyof Answers] as unknown as Answer)(payload))
+            : Effect.fail(new Unavailable({ operation: tag, path: "", detail: movedDetail }))
+        })
+      out[tag] = RpcSchema.isStreamSchema(rpc.successSchema)
+        ? (request) => Stream.unwrap(answer(request))
+        : (request) => Effect.flatten(answer(request))
+    }
+    return out as never
+  })
+
+/** A runner trusts the cluster. Whoever can reach its port can use all workspaces. */
+const layerTrust = Layer.succeed(Authentication, (effect) => effect)
+
+export const layerRunner = (options: RunnerOptions): Layer.Layer<never, never, Sharding.Sharding | BlobStore | HeadStore> =>
+  Layer.provide(
+    entity.toLayer(owner(options), {
+      concurrency: "unbounded",
+      maxIdleTime: Duration.max(Duration.fromInputUnsafe(options.maxIdleTime ?? "5 minutes"), minIdleTime),
+      mailboxCapacity: options.maxRequests ?? 4096,
+      disableFatalDefects: true
+    }),
+    layerTrust
+  )

@@ -1,0 +1,136 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { BlobStore, StoreError } from "../../src/repository/BlobStore.ts"
+import { HeadStore } from "../../src/repository/HeadStore.ts"
+import { ownerHeader } from "../../src/repository/cluster/entity.ts"
+import * as Repository from "../../src/repository/Repository.ts"
+import * as Stores from "../../src/repository/Stores.ts"
+import * as Workspaces from "../../src/repository/Workspaces.ts"
+import { runner, sharedRunner } from "./workspaces.ts"
+
+/** Sends requests to the owner of a workspace, as a client of another version or of an attacker would. */
+const raw = (workspace: string) =>
+  Effect.map(Effect.flatten(Effect.map(Workspaces.entity, ({ client }) => client)), (of) => of(workspace))
+
+const bytes = new Uint8Array(1)
+
+const append = (id: string, content: string) => ({ id, path: "log.txt", content, options: { mode: "append" as const } })
+
+describe("a workspace of a cluster", () => {
+  it.live("is the same workspace for all its clients and for Repository, and no other workspace", () =>
+    Effect.gen(function* () {
+      const one = yield* Workspaces.client("shared")
+      const two = yield* Workspaces.client("shared")
+      yield* one.write("a.txt", "1")
+      assert.strictEqual(yield* two.readString("a.txt"), "1")
+      const direct = Effect.provide(
+        Filesystem.use((fs) => fs.readString("a.txt")),
+        Repository.layer({ workspace: "shared" })
+      )
+      assert.strictEqual(yield* direct, "1")
+      const other = yield* Workspaces.client("shared/..")
+      assert.deepStrictEqual(yield* other.list("."), [])
+      const call = yield* raw("other")
+      for (const path of ["../shared/a.txt", "x/../../shared/a.txt"]) {
+        assert.strictEqual((yield* Effect.flip(other.readString(path)))._tag, "InvalidPath", path)
+        assert.strictEqual((yield* Effect.flip(call["port.read"]({ path, maxBytes: 9 })))._tag, "InvalidPath", path)
+        assert.strictEqual(
+          (yield* Effect.flip(call["port.write"]({ id: path, path, mode: "create", bytes })))._tag,
+          "InvalidPath"
+        )
+      }
+    }).pipe(Effect.provide(sharedRunner))
+  )
+
+  it.live("makes a change once that arrives twice", () =>
+    Effect.gen(function* () {
+      const call = yield* raw("twice")
+      const first = yield* call.write(append("id", "line\n"))
+      assert.deepStrictEqual(yield* call.write(append("id", "line\n")), first)
+      assert.strictEqual(yield* call.readString({ path: "log.txt" }), "line\n")
+      const error = yield* Effect.flip(call.write(append("id", "other\n")))
+      assert.strictEqual(error._tag, "InvalidArgument")
+    }).pipe(Effect.provide(sharedRunner))
+  )
+
+  it.live("refuses a change that was sent for another owner, because that owner may have made it", () =>
+    Effect.gen(function* () {
+      const call = yield* raw("moved")
+      yield* call.write(append("1", "one\n"))
+      const error = yield* Effect.flip(
+        call.write(append("2", "two\n"), { headers: { [ownerHeader]: "an owner that is gone" } })
+      )
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.strictEqual(yield* call.readString({ path: "log.txt" }), "one\n")
+      const { instance } = yield* call["port.info"]({})
+      yield* call.write(append("3", "three\n"), { headers: { [ownerHeader]: instance } })
+      assert.strictEqual(yield* call.readString({ path: "log.txt" }), "one\nthree\n")
+    }).pipe(Effect.provide(sharedRunner))
+  )
+
+  it.live("refuses names that no workspace can have, at the client and at the owner", () =>
+    Effect.gen(function* () {
+      for (const name of ["", "a\0b", "x".repeat(257), "\ud800"]) {
+        assert.strictEqual((yield* Effect.flip(Workspaces.client(name)))._tag, "InvalidArgument", name)
+        const call = yield* raw(name)
+        assert.strictEqual((yield* Effect.flip(call.readString({ path: "a.txt" })))._tag, "InvalidArgument", name)
+        const streamed = Stream.runCollect(call.list({}))
+        assert.strictEqual((yield* Effect.flip(streamed))._tag, "InvalidArgument", name)
+      }
+    }).pipe(Effect.provide(sharedRunner))
+  )
+
+  it.live("fails with Unavailable while the stores do not answer, and works when they answer again", () => {
+    let isDown = true
+    const stores = Layer.effectContext(
+      Effect.gen(function* () {
+        const context = yield* Layer.build(Stores.layerMemory)
+        const heads = yield* Effect.provideContext(HeadStore, context)
+        const blobs = yield* Effect.provideContext(BlobStore, context)
+        const down = Effect.fail(new StoreError({ reason: "unavailable", detail: "the store is down" }))
+        const get: typeof heads.get = (workspace) => Effect.suspend(() => (isDown ? down : heads.get(workspace)))
+        return yield* Layer.build(Layer.merge(Layer.succeed(HeadStore, { ...heads, get }), Layer.succeed(BlobStore, blobs)))
+      })
+    )
+    return Effect.gen(function* () {
+      const error = yield* Effect.flip(Workspaces.client("down"))
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.include(error.message, "the store is down")
+      isDown = false
+      const fs = yield* Workspaces.client("down")
+      yield* fs.write("a.txt", "1")
+      assert.strictEqual(yield* fs.readString("a.txt"), "1")
+    }).pipe(Effect.provide(runner({}, {}, stores)))
+  })
+
+  it.live("fails with Unavailable if its runner has as many workspaces in use as it may have", () =>
+    Effect.gen(function* () {
+      const fs = yield* Workspaces.client("first", { timeout: "200 millis" })
+      const error = yield* Effect.flip(Workspaces.client("second", { timeout: "200 millis" }))
+      assert.strictEqual(error._tag, "Unavailable")
+      yield* fs.write("a.txt", "1")
+      assert.strictEqual(yield* fs.readString("a.txt"), "1")
+    }).pipe(Effect.provide(runner({}, { maxResidentEntities: 1 })))
+  )
+
+  it.live("fails with Unavailable if no runner serves it", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(Workspaces.client("nobody", { timeout: "200 millis" }))
+      assert.strictEqual(error._tag, "Unavailable")
+    }).pipe(Effect.provide(runner({}, { runnerAddress: Option.none() })))
+  )
+
+  it.live("stops a change of a caller that is interrupted", () =>
+    Effect.gen(function* () {
+      const fs = yield* Workspaces.client("interrupted")
+      yield* fs.write("a.txt", "old")
+      const endless = Stream.concat(Stream.succeed(new Uint8Array(10)), Stream.never)
+      yield* Effect.ignore(Effect.timeout(Stream.run(endless, fs.sink("a.txt")), "50 millis"))
+      assert.strictEqual(yield* fs.readString("a.txt"), "old")
+    }).pipe(Effect.provide(sharedRunner))
+  )
+})
