@@ -9,7 +9,7 @@ import { isSoak, runs } from "../../runs.ts"
 import { channel, describeSftp, freshOn, openPiped } from "./servers.ts"
 
 describeSftp("over a pipe", () => {
-  suite("Sftp", freshOn(openPiped), { programs: runs(200) })
+  suite("Sftp", freshOn(openPiped), { programs: runs(100) })
   policySuite("Sftp", ({ symlinks, ...options }, files) =>
     symlinks !== undefined
       ? undefined
@@ -33,7 +33,7 @@ describeSftp("through sshd", () => {
     freshOn((root) => openPiped(root, {}, {}, channel)),
     {
       laws: laws.filter((_, index) => isSoak || index % 10 === 0),
-      programs: runs(40)
+      programs: runs(20)
     }
   )
 })
