@@ -21,8 +21,6 @@
  * - A collection may delete an old blob at the moment when a writer stores the same content again. The file is then
  *   damaged, which `verify` reports.
  *
- * Requires the package `cborg`.
- *
  * @since 0.1.0
  */
 import type * as Duration from "effect/Duration"
