@@ -11,6 +11,7 @@ import { StoreError } from "./errors.ts"
 import { type Content, corruptNode, type Entry, type TreeNode } from "./format/nodes.ts"
 import * as Objects from "./format/objects.ts"
 import { type Head, HeadStore } from "./HeadStore.ts"
+import { deleteOlder, type OwnOperations } from "./stores/blobs.ts"
 
 const maxForkAttempts = 100
 
@@ -168,7 +169,8 @@ const deleteAtOnce = 100
  * Deletes the blobs that no workspace refers to and that were stored before the grace period.
  *
  * Marks what the heads refer to, and lists the unmarked old blobs. Then lists them a second time, after marking what new
- * commits refer to, so that blobs that were stored again meanwhile stay.
+ * commits refer to, so that blobs that were stored again meanwhile stay. The stores of this library look at the time once more
+ * when they delete.
  */
 export const collect = (options?: {
   readonly grace?: Duration.Input | undefined
@@ -204,9 +206,12 @@ export const collect = (options?: {
     if (count === 0) return { deleted: 0 }
     yield* mark
     let deleted = 0
+    const own: Partial<OwnOperations> = blobs
+    const deleteGroup = (hashes: ReadonlyArray<string>): Effect.Effect<number, StoreError> =>
+      own[deleteOlder]?.(hashes, oldest) ?? Effect.as(blobs.delete(hashes), hashes.length)
     yield* Stream.runForEach(Stream.grouped(Stream.filter(blobs.list, isGarbage), deleteAtOnce), (group) =>
-      Effect.map(blobs.delete(group.map(({ hash }) => hash)), () => {
-        deleted += group.length
+      Effect.map(deleteGroup(group.map(({ hash }) => hash)), (count) => {
+        deleted += count
       })
     )
     return { deleted }

@@ -2,16 +2,21 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
+import { mkdtempSync } from "node:fs"
+import { join } from "node:path"
 import { Archive, Filesystem, InMemory } from "../../src/index.ts"
 import { BlobStore, StoreError } from "../../src/repository/BlobStore.ts"
 import { encode } from "../../src/repository/format/nodes.ts"
 import { HeadStore } from "../../src/repository/HeadStore.ts"
 import * as Repository from "../../src/repository/Repository.ts"
+import * as Stores from "../../src/repository/Stores.ts"
 import { runs } from "../runs.ts"
+import { inMemory } from "../scratch.ts"
 import { random } from "./random.ts"
 import { makeBlobs } from "./stores.ts"
 import { contentsOf, memory, open, type Opened, stored, type StoreServices, tapped, untapped } from "./tapped.ts"
@@ -198,6 +203,36 @@ describe("the sizes in a repository", () => {
       assert.strictEqual((yield* other.fs.stat("directory")).mode, 0o755)
     })
   )
+})
+
+describe("a collection", () => {
+  const places: Record<string, () => Layer.Layer<BlobStore | HeadStore, StoreError>> = {
+    "in memory": () => Stores.layerMemory,
+    "in SQLite": () => Stores.layerSql().pipe(Layer.provide(Stores.sqliteClient({ file: ":memory:" }))),
+    "in a directory": () => Stores.layerDirectory({ directory: mkdtempSync(join(inMemory(), "collect-")) })
+  }
+  for (const [name, make] of Object.entries(places)) {
+    it.live(`keeps a blob ${name} that is stored again after the collection has listed it`, () =>
+      Effect.gen(function* () {
+        const stores = yield* Layer.build(make())
+        const blobs = Context.get(stores, BlobStore)
+        const [old, again] = [Buffer.from("old"), Buffer.from("again")]
+        const [oldHash, againHash] = [yield* blobs.put(old), yield* blobs.put(again)]
+        yield* Effect.sleep("30 millis")
+        let listings = 0
+        const list = Stream.unwrap(
+          Effect.gen(function* () {
+            const found = yield* Stream.runCollect(blobs.list)
+            if (++listings === 2) yield* blobs.put(again)
+            return Stream.fromIterable(found)
+          })
+        )
+        const slow = Context.add(stores, BlobStore, Object.assign({}, blobs, { list }))
+        assert.deepStrictEqual(yield* Effect.provide(Repository.collect({ grace: "10 millis" }), slow), { deleted: 1 })
+        assert.deepStrictEqual(yield* blobs.has([oldHash, againHash]), new Set([againHash]))
+      })
+    )
+  }
 })
 
 /** Fills a workspace over blobs that the test can damage. */

@@ -28,10 +28,13 @@ const pauseMillis = 5
 /** Classifies an error. Node has the result code of SQLite in `errcode`, but the classification reads it from `errno`. */
 const toSqlError = (cause: unknown): SqlError =>
   new SqlError({
-    reason: classifySqliteError(cause instanceof Error && "errcode" in cause ? Object.assign(cause, { errno: cause.errcode }) : cause, {
-      message: "Failed to execute statement",
-      operation: "execute"
-    })
+    reason: classifySqliteError(
+      cause instanceof Error && "errcode" in cause ? Object.assign(cause, { errno: cause.errcode }) : cause,
+      {
+        message: "Failed to execute statement",
+        operation: "execute"
+      }
+    )
   })
 
 const retryLocked = <A>(run: Effect.Effect<A, SqlError>, left = lockedMillis): Effect.Effect<A, SqlError> =>
