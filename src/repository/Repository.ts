@@ -18,8 +18,9 @@
  * - There is no watching.
  * - An append collects its bytes in memory, up to 256 MiB. The first append to a large file reads the file for its hash.
  * - A transaction keeps its changes in memory, except the chunks of files over 2 KiB.
- * - A collection may delete an old blob at the moment when a writer stores the same content again. The file is then
- *   damaged, which `verify` reports.
+ * - A collection may delete an old blob at the moment when another program stores the same content again. The file is then
+ *   damaged, which `verify` reports. The stores in memory and in SQL have no such moment.
+ * - A transaction that takes longer than the grace period of a collection may fail with Unavailable, and changes nothing.
  *
  * @since 0.1.0
  */
@@ -104,7 +105,8 @@ export const transaction = <A, E, R>(
 
 /**
  * Creates the workspace `to` with the files and snapshots of `from`. The cost is one head, whatever the size of the
- * workspace. Later changes of one workspace do not change the other.
+ * workspace. Later changes of one workspace do not change the other. If `from` changes during the call, the fork has the newer
+ * files. Fails with StoreError `unavailable` if `from` never rests.
  *
  * @category forks
  * @since 0.1.0

@@ -91,7 +91,7 @@ export const write = (
   let written: FileEntry
   const edit = (present: Entry | undefined, name: string): Effect.Effect<Entry, Problem> => {
     if (present === undefined) {
-      written = { kind: "file", name, mode: permissions ?? 0o644, ...timed(now), content }
+      written = { kind: "file", name, mode: (permissions ?? 0o644) & 0o7777, ...timed(now), content }
       return Effect.as(checkName(path), written)
     }
     if (mode === "create") return Effect.fail(alreadyExists)
@@ -110,7 +110,13 @@ const insert = (objects: Objects, draft: Draft, path: FsPath, now: number, make:
       )
 
 export const makeDirectory = (objects: Objects, draft: Draft, path: FsPath, now: number, mode = 0o755): Changed =>
-  insert(objects, draft, path, now, (name) => ({ kind: "directory", name, mode, ...timed(now), tree: undefined }))
+  insert(objects, draft, path, now, (name) => ({
+    kind: "directory",
+    name,
+    mode: mode & 0o7777,
+    ...timed(now),
+    tree: undefined
+  }))
 
 export const makeLink = (objects: Objects, draft: Draft, path: FsPath, target: string, now: number): Changed =>
   Buffer.byteLength(target) > maxTargetBytes

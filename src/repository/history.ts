@@ -17,6 +17,7 @@ import {
 } from "../history/snapshots/strategy.ts"
 import { FilesystemSnapshot } from "../history/snapshots/value.ts"
 import { countIn } from "../history/view.ts"
+import type { Fault } from "../model/Fault.ts"
 import { compare, type FsPath, join, root, segments } from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
 import type { Difference } from "../port/history.ts"
@@ -179,6 +180,13 @@ export const makeStrategy = (
       snapshots: { ...draft.snapshots, tree }
     }))
 
+  /** Notes that a transaction has captured or replaced everything at paths. */
+  const observeTrees = (paths: ReadonlyArray<FsPath>): Effect.Effect<void, Fault> =>
+    Effect.andThen(
+      workspace.draft,
+      Effect.forEach(paths, (path) => workspace.observe({ path, aspect: "tree" }), { discard: true })
+    )
+
   const take: Strategy["take"] = (label, { isPassing = false, snapshotId = randomUUID(), spared } = {}) =>
     Effect.flatMap(Clock.currentTimeMillis, (millis) => {
       const now = Math.trunc(millis)
@@ -198,7 +206,7 @@ export const makeStrategy = (
           )
         )
       }
-      return workspace.submit<StoredSnapshot>({
+      const submit = workspace.submit<StoredSnapshot>({
         message: label.tag === undefined ? "snapshot" : `snapshot ${label.tag}`,
         guards: [],
         run: (draft) =>
@@ -235,6 +243,7 @@ export const makeStrategy = (
             return { draft: next, value: kept }
           })
       })
+      return Effect.andThen(observeTrees([root]), submit)
     })
 
   return {
@@ -244,6 +253,7 @@ export const makeStrategy = (
     take,
     list: Effect.flatMap(workspace.draft, (draft) => orFault(listIn(draft))),
     find,
+    transaction: (effect, mapProblem) => workspace.transaction(effect, mapProblem),
     restore: (kept, { dryRun, paths }) =>
       Effect.flatMap(require(kept), ({ files: captured, label }) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
@@ -255,7 +265,10 @@ export const makeStrategy = (
             })
           return dryRun === true
             ? Effect.flatMap(workspace.draft, (draft) => orFault(Effect.map(run(draft), ({ value }) => value)))
-            : workspace.submit({ message: `restore ${label.tag ?? kept.snapshot.snapshotId}`, guards: [], run })
+            : Effect.andThen(
+                observeTrees(paths ?? [root]),
+                workspace.submit({ message: `restore ${label.tag ?? kept.snapshot.snapshotId}`, guards: [], run })
+              )
         })
       ),
     diff: (from, to) =>

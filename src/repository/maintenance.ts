@@ -11,28 +11,56 @@ import { StoreError } from "./errors.ts"
 import { type Content, corruptNode, type Entry, type TreeNode } from "./format/nodes.ts"
 import * as Objects from "./format/objects.ts"
 import { type Head, HeadStore } from "./HeadStore.ts"
+import { deleteOlder, type OwnOperations } from "./stores/blobs.ts"
 
+const maxForkAttempts = 100
+
+const isSame = (self: Head | undefined, that: Head): boolean =>
+  self !== undefined &&
+  self.root === that.root &&
+  self.sequence === that.sequence &&
+  self.message === that.message &&
+  DateTime.toEpochMillis(self.committedAt) === DateTime.toEpochMillis(that.committedAt)
+
+/**
+ * Makes a head with the root of another one. A collection may not see the new head, and delete what only it needs if the source
+ * moves on. So the source is read again, and the fork follows it until the source has stayed.
+ */
 export const fork = (from: string, to: string): Effect.Effect<Head, StoreError | NotFound | AlreadyExists, HeadStore> =>
   Effect.gen(function* () {
     const heads = yield* HeadStore
-    const source = yield* heads.get(from)
-    if (source === undefined) return yield* Effect.fail(new NotFound({ operation: "Repository.fork", path: from }))
-    const exists = Effect.fail(new AlreadyExists({ operation: "Repository.fork", path: to }))
-    const next: Head = { ...source, sequence: 1, message: `fork ${from}`, committedAt: yield* DateTime.now }
-    const isDone = yield* Effect.catch(heads.compareAndSet(to, undefined, next), (error) =>
-      error.reason === "unavailable"
-        ? Effect.map(heads.get(to), (head) =>
-            head === undefined
-              ? error
-              : head.root === next.root &&
-                head.sequence === 1 &&
-                head.message === next.message &&
-                DateTime.toEpochMillis(head.committedAt) === DateTime.toEpochMillis(next.committedAt)
-          )
-        : Effect.fail(error)
-    )
-    if (isDone instanceof StoreError) return yield* Effect.fail(isDone)
-    return isDone ? next : yield* exists
+    const missing = Effect.fail(new NotFound({ operation: "Repository.fork", path: from }))
+    const set = (expected: Head | undefined, next: Head): Effect.Effect<boolean, StoreError> =>
+      Effect.catch(heads.compareAndSet(to, expected, next), (error) =>
+        error.reason === "unavailable"
+          ? Effect.flatMap(heads.get(to), (head) =>
+              head === undefined ? Effect.fail(error) : Effect.succeed(isSame(head, next))
+            )
+          : Effect.fail(error)
+      )
+    let source = yield* heads.get(from)
+    let made: Head | undefined
+    for (let attempt = 1; ; attempt++) {
+      if (source === undefined) {
+        if (made !== undefined) yield* heads.delete(to, made)
+        return yield* missing
+      }
+      const next: Head = { ...source, sequence: 1, message: `fork ${from}`, committedAt: yield* DateTime.now }
+      if (!(yield* set(made, next))) {
+        if (made === undefined) return yield* Effect.fail(new AlreadyExists({ operation: "Repository.fork", path: to }))
+        const detail = `the workspaces ${JSON.stringify(from)} and ${JSON.stringify(to)} both changed during the fork; verify the second one`
+        return yield* Effect.fail(new StoreError({ reason: "unavailable", detail }))
+      }
+      made = next
+      const now: Head | undefined = yield* heads.get(from)
+      if (now?.root === source.root) return next
+      if (attempt === maxForkAttempts) {
+        yield* heads.delete(to, made)
+        const detail = `the workspace ${JSON.stringify(from)} changed ${attempt} times while it was forked; try again later`
+        return yield* Effect.fail(new StoreError({ reason: "unavailable", detail }))
+      }
+      source = now
+    }
   })
 
 interface Visitor {
@@ -82,8 +110,9 @@ const walk = (objects: Objects.Objects, root: string, seen: Set<string>, visitor
       }
       if (entry.kind === "file" && entry.content._tag === "Chunks") {
         const { hash, level, sha256, size } = entry.content
-        if (seen.has(`f${sha256}:${hash}`)) continue
-        seen.add(`f${sha256}:${hash}`)
+        const key = `f${sha256}:${level}:${size}:${hash}`
+        if (seen.has(key)) continue
+        seen.add(key)
         yield* content(level, hash, size)
         yield* visitor.content?.(entry.content) ?? Effect.void
       }
@@ -106,7 +135,7 @@ export const verify = (
     const sizes = new Map<string, number>()
     const counting: Blobs = {
       ...blobs,
-      get: (hash) => Effect.tap(blobs.get(hash), (bytes) => Effect.sync(() => sizes.set(hash, bytes.length)))
+      get: (hash, range) => Effect.tap(blobs.get(hash, range), (bytes) => Effect.sync(() => sizes.set(hash, bytes.length)))
     }
     const objects = Objects.make(counting, { cacheBytes: 0 })
     const index = Objects.make(counting, { cacheBytes: smallCache })
@@ -140,7 +169,8 @@ const deleteAtOnce = 100
  * Deletes the blobs that no workspace refers to and that were stored before the grace period.
  *
  * Marks what the heads refer to, and lists the unmarked old blobs. Then lists them a second time, after marking what new
- * commits refer to, so that blobs that were stored again meanwhile stay.
+ * commits refer to, so that blobs that were stored again meanwhile stay. The stores of this library look at the time once more
+ * when they delete.
  */
 export const collect = (options?: {
   readonly grace?: Duration.Input | undefined
@@ -176,9 +206,12 @@ export const collect = (options?: {
     if (count === 0) return { deleted: 0 }
     yield* mark
     let deleted = 0
+    const own: Partial<OwnOperations> = blobs
+    const deleteGroup = (hashes: ReadonlyArray<string>): Effect.Effect<number, StoreError> =>
+      own[deleteOlder]?.(hashes, oldest) ?? Effect.as(blobs.delete(hashes), hashes.length)
     yield* Stream.runForEach(Stream.grouped(Stream.filter(blobs.list, isGarbage), deleteAtOnce), (group) =>
-      Effect.map(blobs.delete(group.map(({ hash }) => hash)), () => {
-        deleted += group.length
+      Effect.map(deleteGroup(group.map(({ hash }) => hash)), (count) => {
+        deleted += count
       })
     )
     return { deleted }

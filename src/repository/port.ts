@@ -28,6 +28,7 @@ import {
   lookup,
   overtaken,
   type Problem,
+  refreshAfter,
   toFault,
   type Workspace
 } from "./workspace.ts"
@@ -38,12 +39,6 @@ export const backendName = "Repository"
 const maxAttempts = 32
 /** The largest append that is collected in memory. */
 const maxAppendBytes = 256 * 1024 * 1024
-/**
- * The time after which staged content is stored again before a commit refers to it, in milliseconds. The grace period of a
- * collection must be longer.
- */
-export const refreshAfter = 60 * 60 * 1000
-
 /** The state of a claim: the entry that its holder looked at first. */
 interface Claim {
   readonly path: FsPath
@@ -75,6 +70,8 @@ export const statOf = (entry: Entry, path: FsPath, identity: string): FileStat =
   }
   return kind === "symlink" ? { ...stat, isSymlink: true } : stat
 }
+
+const contentOf = (path: FsPath): Guard => ({ path, aspect: "content" })
 
 type Read<A> = Effect.Effect<A, Fault>
 
@@ -184,11 +181,24 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
   const change = <A>(
     message: string,
     guards: ReadonlyArray<Guard>,
-    run: (draft: Draft, now: number) => Effect.Effect<{ readonly draft: Draft; readonly value: A }, Problem>
+    touched: ReadonlyArray<Guard>,
+    run: (draft: Draft, now: number) => Effect.Effect<{ readonly draft: Draft; readonly value: A }, Problem>,
+    contents: ReadonlyArray<Content> = []
   ): Effect.Effect<A, Fault> =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      workspace.submit({ message, guards, run: (draft) => run(draft, Math.trunc(now)) })
-    )
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const submit = workspace.submit({
+        message,
+        guards,
+        path: touched[0]!.path,
+        contents,
+        run: (draft) => run(draft, Math.trunc(now))
+      })
+      // The answers of a transaction were given for the entries that it found.
+      return Effect.andThen(
+        workspace.draft,
+        Effect.andThen(Effect.forEach(touched, workspace.observe, { discard: true }), submit)
+      )
+    })
 
   /** Fails with `overtaken` if the entry of a claim, or another entry that the change is based on, has changed. */
   const requireUnchanged = (
@@ -213,11 +223,16 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
     Effect.flatMap(claimOf(path), (claim) => {
       const isGuarded = mode === "replace" && claim?.seen === undefined
       return Effect.map(
-        change(`write ${path}`, isGuarded ? [{ path, aspect: "content" }] : [], (draft, now) =>
-          Effect.andThen(
-            Effect.andThen(requireUnchanged(draft, path, claim?.seen), requireUnchanged(draft, path, base)),
-            Changes.write(objects, draft, path, content, mode, now)
-          )
+        change(
+          `write ${path}`,
+          isGuarded ? [contentOf(path)] : [],
+          [contentOf(path)],
+          (draft, now) =>
+            Effect.andThen(
+              Effect.andThen(requireUnchanged(draft, path, claim?.seen), requireUnchanged(draft, path, base)),
+              Changes.write(objects, draft, path, content, mode, now)
+            ),
+          [content]
         ),
         (file) => statOf(file, path, identity)
       )
@@ -293,7 +308,7 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
 
   const remove: Backend["remove"] = (path) =>
     Effect.flatMap(claimOf(path), (claim) =>
-      change(`remove ${path}`, claim?.seen === undefined ? [{ path, aspect: "content" }] : [], (draft, now) =>
+      change(`remove ${path}`, claim?.seen === undefined ? [contentOf(path)] : [], [contentOf(path)], (draft, now) =>
         Effect.andThen(requireUnchanged(draft, path, claim?.seen), withoutValue(Changes.remove(objects, draft, path, now)))
       )
     )
@@ -319,7 +334,9 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
       const contents = yield* Effect.forEach(entries, ({ bytes }) =>
         bytes === undefined ? Effect.succeed(undefined) : Effect.mapError(Contents.fromBytes(objects, bytes), toFault)
       )
-      const made = yield* change(`make ${entries.length} entries`, [], (start, now) =>
+      const touched = entries.map(({ path }) => contentOf(path as FsPath))
+      const staged = contents.filter((content) => content !== undefined)
+      const make = (start: Draft, now: number) =>
         Effect.gen(function* () {
           let draft = start
           const made: Array<boolean> = []
@@ -335,8 +352,7 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
           }
           return { draft, value: made }
         })
-      )
-      return Option.some(made)
+      return Option.some(entries.length === 0 ? [] : yield* change(`make ${entries.length} entries`, [], touched, make, staged))
     })
 
   return {
@@ -347,27 +363,35 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
     open,
     write,
     makeDirectory: (path) =>
-      change(`make directory ${path}`, [], (draft, now) => withoutValue(Changes.makeDirectory(objects, draft, path, now))),
+      change(`make directory ${path}`, [], [contentOf(path)], (draft, now) =>
+        withoutValue(Changes.makeDirectory(objects, draft, path, now))
+      ),
     remove,
     rename: (from, to, { replace }) =>
-      change(`rename ${from} to ${to}`, [], (draft, now) =>
+      change(`rename ${from} to ${to}`, [], [contentOf(from), contentOf(to)], (draft, now) =>
         withoutValue(Changes.rename(objects, draft, from, to, replace, now))
       ),
     links: {
       read: readLink,
       make: (path, target) =>
-        change(`link ${path}`, [], (draft, now) => withoutValue(Changes.makeLink(objects, draft, path, target, now)))
+        change(`link ${path}`, [], [contentOf(path)], (draft, now) =>
+          withoutValue(Changes.makeLink(objects, draft, path, target, now))
+        )
     },
     attributes: {
       set: (path, { mode, modifiedAt }) =>
-        change(`set attributes of ${path}`, [], (draft) =>
+        change(`set attributes of ${path}`, [], [{ path, aspect: "stat" }], (draft) =>
           withoutValue(Changes.setAttributes(objects, draft, path, mode, modifiedAt && DateTime.toEpochMillis(modifiedAt)))
         )
     },
     perform: Request.handlers({
       ...handlers,
       RemoveTree: ({ path }) =>
-        Effect.asSome(change(`remove ${path}`, [], (draft, now) => Changes.removeTree(objects, draft, path, now))),
+        Effect.asSome(
+          change(`remove ${path}`, [], [{ path, aspect: "tree" }], (draft, now) =>
+            Changes.removeTree(objects, draft, path, now)
+          )
+        ),
       MakeMany: makeMany
     })
   }

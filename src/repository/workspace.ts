@@ -25,6 +25,7 @@ import * as Contents from "./format/contents.ts"
 import {
   areContentsEqual,
   areEntriesEqual,
+  type Content,
   type DirectoryEntry,
   encode,
   type Entry,
@@ -69,9 +70,9 @@ export interface Guard {
   readonly path: FsPath
   /**
    * `content`: the entry still has the content that it had, or is still absent. `stat`: also the mode and times, for files.
-   * `names`: the directory still has the same names and kinds.
+   * `names`: the directory still has the same names and kinds. `tree`: everything below the directory is still the same.
    */
-  readonly aspect: "content" | "stat" | "names"
+  readonly aspect: "content" | "stat" | "names" | "tree"
 }
 
 /** A change of a draft. The change may run several times, each time on a newer draft. */
@@ -80,7 +81,17 @@ export interface Change<A> {
   readonly run: (draft: Draft) => Effect.Effect<{ readonly draft: Draft; readonly value: A }, Problem>
   /** The conditions under which the change may be rebased on the commit of another writer. */
   readonly guards: ReadonlyArray<Guard>
+  /** The path that a Conflict names if a transaction cannot make the change again. */
+  readonly path?: FsPath
+  /** The content that was stored before the change ran. */
+  readonly contents?: ReadonlyArray<Content>
 }
+
+/**
+ * The time after which staged content is stored again before a commit refers to it, in milliseconds. The grace period of a
+ * collection must be longer.
+ */
+export const refreshAfter = 60 * 60 * 1000
 
 export interface Workspace {
   readonly objects: Objects
@@ -90,6 +101,14 @@ export interface Workspace {
   readonly observe: (guard: Guard) => Effect.Effect<void>
   /** Commits a change, or adds it to the current transaction. Returns when the head refers to the change. */
   readonly submit: <A>(change: Change<A>) => Effect.Effect<A, Fault>
+  /**
+   * Runs an effect whose changes of this workspace become one commit. Other workspaces are outside of the transaction. An inner
+   * transaction that fails discards its changes only.
+   */
+  readonly transaction: <A, E, R, E2>(
+    effect: Effect.Effect<A, E, R>,
+    mapFault: (fault: Fault) => E2
+  ) => Effect.Effect<A, E | E2, R>
 }
 
 export const lookup = (objects: Objects, { files }: Draft, path: FsPath): Effect.Effect<Entry | undefined, StoreError> => {
@@ -132,7 +151,11 @@ interface Transaction {
   readonly changes: Array<Change<unknown>>
   readonly guards: Map<string, Guard>
   commit: Effect.Effect<void, Fault> | undefined
+  startedAt: number
   isOver: boolean
+  /** True if the transaction belongs to one workspace from its beginning, and leaves the use of others alone. */
+  readonly isBound: boolean
+  readonly outer: Transaction | undefined
 }
 
 const CurrentTransaction: Context.Reference<Transaction | undefined> = Context.Reference<Transaction | undefined>(
@@ -141,6 +164,9 @@ const CurrentTransaction: Context.Reference<Transaction | undefined> = Context.R
 )
 
 const otherWorkspace = ioError("a transaction is for one workspace; use the other workspace outside the transaction")
+const collected = unavailable(
+  "a collection has deleted content of the transaction, which took longer than the grace period; run the transaction again"
+)
 const transactionOver = ioError("the transaction of this fiber has ended; wait for all fibers of a transaction in it")
 
 /** Runs an effect whose changes of a workspace become one commit. An inner transaction belongs to the outer one. */
@@ -149,24 +175,34 @@ export const transaction = <A, E, R, E2>(
   mapFault: (fault: Fault) => E2
 ): Effect.Effect<A, E | E2, R> =>
   Effect.flatMap(CurrentTransaction, (outer): Effect.Effect<A, E | E2, R> => {
-    if (outer !== undefined && !outer.isOver) return effect
-    return Effect.suspend(() => {
-      const current: Transaction = {
-        workspace: undefined,
-        base: undefined,
-        draft: undefined,
-        changes: [],
-        guards: new Map(),
-        commit: undefined,
-        isOver: false
-      }
-      const run = Effect.ensuring(
-        Effect.provideService(effect, CurrentTransaction, current),
-        Effect.sync(() => void (current.isOver = true))
-      )
-      return Effect.tap(run, () => Effect.mapError(current.commit ?? Effect.void, mapFault))
-    })
+    if (outer !== undefined && !outer.isOver && !outer.isBound) return effect
+    return Effect.suspend(() => runIn(newTransaction(false, outer), effect, mapFault))
   })
+
+const newTransaction = (isBound: boolean, outer: Transaction | undefined): Transaction => ({
+  workspace: undefined,
+  base: undefined,
+  draft: undefined,
+  changes: [],
+  guards: new Map(),
+  commit: undefined,
+  startedAt: 0,
+  isOver: false,
+  isBound,
+  outer
+})
+
+const runIn = <A, E, R, E2>(
+  current: Transaction,
+  effect: Effect.Effect<A, E, R>,
+  mapFault: (fault: Fault) => E2
+): Effect.Effect<A, E | E2, R> => {
+  const run = Effect.ensuring(
+    Effect.provideService(effect, CurrentTransaction, current),
+    Effect.sync(() => void (current.isOver = true))
+  )
+  return Effect.tap(run, () => Effect.mapError(current.commit ?? Effect.void, mapFault))
+}
 
 // The committer
 
@@ -312,9 +348,29 @@ export const make = (
     const existing = yield* heads.get(workspace)
     let known: Commit = existing === undefined ? yield* create : yield* load(existing)
 
-    const refresh: Effect.Effect<Commit, StoreError> = Effect.flatMap(getHead, (head) =>
-      isSameHead(head, known.head) ? Effect.succeed(known) : Effect.map(load(head), (commit) => (known = commit))
-    )
+    /**
+     * Notes a commit whose head was read or written, and returns the newest commit. `known` never goes back, because a head may
+     * be old when it arrives. If a second reading confirms a lower number, the workspace was deleted and created again.
+     */
+    const advance = (head: Head, loaded?: Commit): Effect.Effect<Commit, StoreError> =>
+      Effect.suspend(() => {
+        const before = known
+        if (isSameHead(head, before.head)) return Effect.succeed(before)
+        const commit = loaded === undefined ? load(head) : Effect.succeed(loaded)
+        if (head.sequence > before.head.sequence) {
+          return Effect.map(commit, (commit) => (commit.head.sequence > known.head.sequence ? (known = commit) : known))
+        }
+        return Effect.flatMap(getHead, (present) => {
+          if (isSameHead(present, before.head) || known !== before || present.sequence > before.head.sequence) {
+            return advance(present)
+          }
+          return Effect.flatMap(isSameHead(present, head) ? commit : load(present), (commit) =>
+            known === before ? Effect.succeed((known = commit)) : advance(commit.head, commit)
+          )
+        })
+      })
+
+    const refresh: Effect.Effect<Commit, StoreError> = Effect.flatMap(getHead, (head) => advance(head))
 
     /** Returns the Conflict of the first guard that another writer's commit violates. */
     const violation = (guards: Iterable<Guard>, before: Draft, after: Draft): Effect.Effect<Fault | undefined, StoreError> =>
@@ -326,10 +382,10 @@ export const make = (
           if (aspect === "stat" && (one.kind === "directory" ? one.mode !== other.mode : !areEntriesEqual(one, other))) {
             return conflict(path, one, other)
           }
-          if (aspect !== "names" || one.kind !== "directory" || other.kind !== "directory") continue
+          if ((aspect !== "names" && aspect !== "tree") || one.kind !== "directory" || other.kind !== "directory") continue
           let differs = false
           yield* Trees.forEachDifference(objects, one.tree, other.tree, (one, other) => {
-            if (one?.kind !== other?.kind) differs = true
+            if (aspect === "tree" || one?.kind !== other?.kind) differs = true
           })
           if (differs) return conflict(path, one, other)
         }
@@ -361,7 +417,8 @@ export const make = (
           const message = messages.length === 1 ? messages[0]! : `${messages.length} changes`
           const next = yield* makeCommit(base, draft, message.slice(0, 1000), id)
           const { newest, won } = yield* replaceHead(base, next, id)
-          known = newest
+          // The commit is answered also if the store fails now.
+          yield* Effect.ignore(advance(newest.head, newest))
           if (won) return answers as ReadonlyArray<Answer>
           if (attempt === maxAttempts) {
             const detail = `other writers were faster ${maxAttempts} times; try again`
@@ -410,13 +467,7 @@ export const make = (
     yield* Effect.forkScoped(Effect.forever(work))
 
     /** Follows the commits of other writers. If the store fails, readers keep the newest commit that is known. */
-    const follow = Stream.runForEach(heads.changes(workspace), (head) =>
-      head.sequence <= known.head.sequence
-        ? Effect.void
-        : Effect.map(load(head), (commit) => {
-            if (commit.head.sequence > known.head.sequence) known = commit
-          })
-    )
+    const follow = Stream.runForEach(heads.changes(workspace), (head) => advance(head))
     yield* Effect.forkScoped(Effect.retry(follow, Schedule.spaced("1 second")))
 
     const enqueue = <A>(change: Change<A>): Effect.Effect<A, Fault> =>
@@ -430,39 +481,97 @@ export const make = (
 
     const identity = {}
 
+    /** Returns the transaction of this workspace among those of a fiber. */
+    const own = (current: Transaction | undefined): Transaction | undefined => {
+      for (let at = current; at !== undefined; at = at.outer) if (at.workspace === identity && !at.isOver) return at
+      return undefined
+    }
+
+    const begin = (current: Transaction): Effect.Effect<Transaction, Fault> =>
+      Effect.flatMap(Clock.currentTimeMillis, (startedAt) =>
+        Effect.map(Effect.mapError(refresh, toFault), (base) => {
+          if (current.workspace === undefined) {
+            Object.assign(current, {
+              workspace: identity,
+              base,
+              draft: base.root,
+              startedAt,
+              commit: commitTransaction(current)
+            })
+          }
+          return current
+        })
+      )
+
     /** Returns the transaction of this fiber, which begins with its first use of the workspace. */
     const joined: Effect.Effect<Transaction | undefined, Fault> = Effect.flatMap(CurrentTransaction, (current) => {
-      if (current === undefined) return Effect.succeed(undefined)
-      if (current.isOver) return Effect.fail(transactionOver)
-      if (current.workspace === identity) return Effect.succeed(current)
-      if (current.workspace !== undefined) return Effect.fail(otherWorkspace)
-      return Effect.map(Effect.mapError(refresh, toFault), (base) => {
-        if (current.workspace === undefined) {
-          Object.assign(current, { workspace: identity, base, draft: base.root, commit: commitTransaction(current) })
-        }
-        return current
-      })
+      const found = own(current)
+      if (found !== undefined) return Effect.succeed(found)
+      for (let at = current; at !== undefined; at = at.outer) {
+        if (at.isBound) continue
+        if (at.isOver) return Effect.fail(transactionOver)
+        return at.workspace === undefined ? begin(at) : Effect.fail(otherWorkspace)
+      }
+      return Effect.succeed(undefined)
     })
+
+    /** Runs an inner transaction, whose changes are removed from the outer one if it fails. */
+    const runWithin = <A, E, R>(current: Transaction, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.suspend(() => {
+        const { draft } = current
+        const { length } = current.changes
+        return Effect.onError(effect, () =>
+          Effect.sync(() => {
+            current.draft = draft
+            current.changes.length = length
+          })
+        )
+      })
 
     const commitTransaction = (current: Transaction): Effect.Effect<void, Fault> =>
       Effect.suspend(() => {
-        const { base, changes, draft, guards } = current
+        const { base, changes, draft, guards, startedAt } = current
         if (changes.length === 0) return Effect.void
-        return enqueue<void>({
-          message: changes.length === 1 ? changes[0]!.message : `a transaction of ${changes.length} changes`,
-          // Each attempt compares with the commit that the transaction has read.
-          guards: [],
-          run: (present) =>
-            Effect.gen(function* () {
-              if (present.files === base!.root.files && present.snapshots === base!.root.snapshots) {
-                return { draft: draft!, value: undefined }
-              }
-              const fault = yield* violation(guards.values(), base!.root, present)
-              if (fault !== undefined) return yield* Effect.fail(fault)
-              let next = present
-              for (const change of changes) next = (yield* change.run(next)).draft
-              return { draft: next, value: undefined }
-            })
+        const enqueued = (isLong: boolean) =>
+          enqueue<void>({
+            message: changes.length === 1 ? changes[0]!.message : `a transaction of ${changes.length} changes`,
+            // Each attempt compares with the commit that the transaction has read.
+            guards: [],
+            run: (present) =>
+              Effect.gen(function* () {
+                if (!isLong && present.files === base!.root.files && present.snapshots === base!.root.snapshots) {
+                  return { draft: draft!, value: undefined }
+                }
+                const fault = yield* violation(guards.values(), base!.root, present)
+                if (fault !== undefined) return yield* Effect.fail(fault)
+                let next = present
+                for (const change of changes) next = yield* again(change, next)
+                return { draft: next, value: undefined }
+              })
+          })
+        /** Makes a change again. What now stands in its way was done by another writer. */
+        const again = (change: Change<unknown>, next: Draft): Effect.Effect<Draft, Problem> =>
+          Effect.catch(
+            Effect.map(change.run(next), ({ draft }) => draft),
+            (problem) => {
+              const { path } = change
+              if (problem instanceof StoreError || path === undefined) return Effect.fail(problem)
+              return Effect.flatMap(lookup(objects, base!.root, path), (before) =>
+                Effect.flatMap(lookup(objects, next, path), (after) => Effect.fail<Problem>(conflict(path, before, after)))
+              )
+            }
+          )
+        return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          if (now - startedAt < refreshAfter) return enqueued(false)
+          // A collection may have deleted what the transaction has stored. So the content and all nodes are stored again.
+          const contents = changes.flatMap(({ contents }) => contents ?? [])
+          return Effect.andThen(
+            Effect.mapError(
+              Effect.forEach(contents, (content) => Contents.refresh(objects, content), { discard: true }),
+              (error) => (error.reason === "missing" ? collected : toFault(error))
+            ),
+            enqueued(true)
+          )
         })
       })
 
@@ -471,8 +580,18 @@ export const make = (
       draft: Effect.map(joined, (current) => current?.draft ?? known.root),
       observe: (guard) =>
         Effect.map(CurrentTransaction, (current) => {
-          if (current !== undefined) current.guards.set(`${guard.aspect} ${guard.path}`, guard)
+          own(current)?.guards.set(`${guard.aspect} ${guard.path}`, guard)
         }),
+      transaction: (effect, mapFault) =>
+        Effect.flatMap(Effect.mapError(joined, mapFault), (current) =>
+          current !== undefined
+            ? runWithin(current, effect)
+            : Effect.flatMap(CurrentTransaction, (outer) =>
+                Effect.flatMap(Effect.mapError(begin(newTransaction(true, outer)), mapFault), (current) =>
+                  runIn(current, effect, mapFault)
+                )
+              )
+        ),
       submit: <A>(change: Change<A>) =>
         Effect.flatMap(joined, (current): Effect.Effect<A, Fault> => {
           if (current === undefined) return enqueue(change)

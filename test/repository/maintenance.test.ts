@@ -1,14 +1,22 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { TestClock } from "effect/testing"
+import { createHash } from "node:crypto"
+import { mkdtempSync } from "node:fs"
+import { join } from "node:path"
 import { Archive, Filesystem, InMemory } from "../../src/index.ts"
 import { BlobStore, StoreError } from "../../src/repository/BlobStore.ts"
+import { encode } from "../../src/repository/format/nodes.ts"
 import { HeadStore } from "../../src/repository/HeadStore.ts"
 import * as Repository from "../../src/repository/Repository.ts"
+import * as Stores from "../../src/repository/Stores.ts"
 import { runs } from "../runs.ts"
+import { inMemory } from "../scratch.ts"
 import { random } from "./random.ts"
 import { makeBlobs } from "./stores.ts"
 import { contentsOf, memory, open, type Opened, stored, type StoreServices, tapped, untapped } from "./tapped.ts"
@@ -82,6 +90,149 @@ describe("fork", () => {
       assert.deepStrictEqual(yield* stored(stores, "copy"), {})
     })
   )
+})
+
+describe("a fork beside a collection", () => {
+  it.effect("is whole, although the source moves on before the fork is seen", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      const { fs } = yield* open(stores)
+      yield* fs.write("old", large)
+      yield* TestClock.adjust("3 days")
+      let isArmed = true
+      const slow = tapped(stores, (step, call) => {
+        if (step !== "compareAndSet" || !isArmed) return call
+        isArmed = false
+        return Effect.andThen(
+          Effect.andThen(Effect.orDie(fs.delete("old")), Effect.provide(Repository.collect(), stores)),
+          call
+        )
+      })
+      yield* Effect.provide(Repository.fork("w", "copy"), slow)
+      yield* Effect.provide(Repository.verify("copy"), stores)
+      assert.deepStrictEqual(yield* stored(stores, "copy"), {})
+    })
+  )
+
+  it.live("of a workspace that never rests fails and leaves no workspace", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      const { fs } = yield* open(stores)
+      let count = 0
+      const busy = tapped(stores, (step, call) =>
+        step === "compareAndSet" ? Effect.tap(call, () => Effect.orDie(fs.write("a", `${count++}`))) : call
+      )
+      const error = yield* Effect.flip(Effect.provide(Repository.fork("w", "copy"), busy))
+      assert.deepInclude(error, { _tag: "StoreError", reason: "unavailable" })
+      assert.isUndefined(yield* Context.get(stores, HeadStore).get("copy"))
+    })
+  )
+})
+
+describe("the sizes in a repository", () => {
+  it.live("are checked for each file by verify, also if another file has the same chunks", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      const [blobs, heads] = [Context.get(stores, BlobStore), Context.get(stores, HeadStore)]
+      const part = new Uint8Array(100_000).fill(7)
+      const chunk = { hash: yield* blobs.put(part), size: part.length }
+      const hash = yield* blobs.put(encode({ kind: "index", level: 1, children: [chunk, chunk] }))
+      const times = { createdAt: 0, modifiedAt: 0 }
+      const sha256 = createHash("sha256").update(part).update(part).digest("hex")
+      const file = (name: string, size: number) => ({
+        kind: "file" as const,
+        name,
+        mode: 0o644,
+        ...times,
+        content: { _tag: "Chunks" as const, size, sha256, level: 1, hash }
+      })
+      const commit = (expected: number, size: number) =>
+        Effect.gen(function* () {
+          const entries = [file("a", size), file("z", 200_000)]
+          const tree = yield* blobs.put(encode({ kind: "leaf", prefix: "", entries, weight: 0 }))
+          const directory = { kind: "directory" as const, name: "", mode: 0o755, ...times }
+          const root = yield* blobs.put(
+            encode({ kind: "root", files: { ...directory, tree }, snapshots: { ...directory, tree: undefined }, recent: [] })
+          )
+          const head = { root, sequence: expected, author: "", message: "", committedAt: DateTime.makeUnsafe(0) }
+          assert.isTrue(yield* heads.compareAndSet("w", yield* heads.get("w"), head))
+        })
+      yield* commit(1, 200_000)
+      yield* Effect.provide(Repository.verify("w"), stores)
+      yield* commit(2, 999_999)
+      const error = yield* Effect.flip(Effect.provide(Repository.verify("w"), stores))
+      assert.strictEqual(error.reason, "corrupt")
+    })
+  )
+
+  it.live("bound what is read of a blob that someone has planted", () =>
+    Effect.gen(function* () {
+      const blobs = makeBlobs()
+      const lengths: Array<number | undefined> = []
+      const counting = {
+        ...blobs,
+        get: (hash: string, range?: { readonly offset: number; readonly length: number }) => {
+          lengths.push(range?.length)
+          return blobs.get(hash, range)
+        }
+      }
+      const stores = Context.add(yield* memory, BlobStore, counting)
+      const root = yield* blobs.put(new Uint8Array(5_000_000))
+      const head = { root, sequence: 1, author: "", message: "", committedAt: DateTime.makeUnsafe(0) }
+      yield* Context.get(stores, HeadStore).compareAndSet("w", undefined, head)
+      assert.include(String(yield* Effect.flip(open(stores))), "more than 65536 bytes")
+      const opened = yield* open(stores, { workspace: "other" })
+      yield* fill(opened, 3)
+      yield* stored(stores, "other")
+      for (const length of lengths) assert.isAtMost(length ?? Infinity, 1024 * 1024 + 1)
+    })
+  )
+
+  it.live("leave no type of file in a mode, so that other layers can read the workspace", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      const { fs } = yield* open(stores)
+      const entries = [
+        { path: "file" as never, bytes: new Uint8Array(1), mode: 0o100644 },
+        { path: "directory" as never, mode: 0o40755 }
+      ]
+      yield* fs.port.perform!({ _tag: "MakeMany", entries })
+      yield* Effect.provide(Repository.verify("w"), stores)
+      const other = yield* open(stores)
+      assert.strictEqual((yield* other.fs.stat("file")).mode, 0o644)
+      assert.strictEqual((yield* other.fs.stat("directory")).mode, 0o755)
+    })
+  )
+})
+
+describe("a collection", () => {
+  const places: Record<string, () => Layer.Layer<BlobStore | HeadStore, StoreError>> = {
+    "in memory": () => Stores.layerMemory,
+    "in SQLite": () => Stores.layerSql().pipe(Layer.provide(Stores.sqliteClient({ file: ":memory:" }))),
+    "in a directory": () => Stores.layerDirectory({ directory: mkdtempSync(join(inMemory(), "collect-")) })
+  }
+  for (const [name, make] of Object.entries(places)) {
+    it.live(`keeps a blob ${name} that is stored again after the collection has listed it`, () =>
+      Effect.gen(function* () {
+        const stores = yield* Layer.build(make())
+        const blobs = Context.get(stores, BlobStore)
+        const [old, again] = [Buffer.from("old"), Buffer.from("again")]
+        const [oldHash, againHash] = [yield* blobs.put(old), yield* blobs.put(again)]
+        yield* Effect.sleep("30 millis")
+        let listings = 0
+        const list = Stream.unwrap(
+          Effect.gen(function* () {
+            const found = yield* Stream.runCollect(blobs.list)
+            if (++listings === 2) yield* blobs.put(again)
+            return Stream.fromIterable(found)
+          })
+        )
+        const slow = Context.add(stores, BlobStore, Object.assign({}, blobs, { list }))
+        assert.deepStrictEqual(yield* Effect.provide(Repository.collect({ grace: "10 millis" }), slow), { deleted: 1 })
+        assert.deepStrictEqual(yield* blobs.has([oldHash, againHash]), new Set([againHash]))
+      })
+    )
+  }
 })
 
 /** Fills a workspace over blobs that the test can damage. */

@@ -340,23 +340,26 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
   const rollBack = (kept: StoredSnapshot): Effect.Effect<void, SnapshotRestoreError> =>
     Effect.asVoid(orRestoreError(kept.snapshot, Effect.andThen(strategy.restore(kept, {}), forgetQuietly(kept))))
 
+  const restoring = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(restore(orError("transaction", take({ tag: "transaction" }, { isPassing: true }))), (kept) =>
+        Effect.matchCauseEffect(restore(effect), {
+          onSuccess: (value): Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R> =>
+            Effect.as(forgetQuietly(kept), value),
+          onFailure: (cause) =>
+            Effect.matchCauseEffect(rollBack(kept), {
+              onSuccess: () => Effect.failCause(cause),
+              onFailure: (other) => Effect.failCause(Cause.combine(cause, other))
+            })
+        })
+      )
+    )
+
   const transaction: Operations["transaction"] = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     isPermitted(port)
-      ? withExclusiveLock(
+      ? withExclusiveLock<A, E | SnapshotError | SnapshotRestoreError, R>(
           port,
-          Effect.uninterruptibleMask((restore) =>
-            Effect.flatMap(restore(orError("transaction", take({ tag: "transaction" }, { isPassing: true }))), (kept) =>
-              Effect.matchCauseEffect(restore(effect), {
-                onSuccess: (value): Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R> =>
-                  Effect.as(forgetQuietly(kept), value),
-                onFailure: (cause) =>
-                  Effect.matchCauseEffect(rollBack(kept), {
-                    onSuccess: () => Effect.failCause(cause),
-                    onFailure: (other) => Effect.failCause(Cause.combine(cause, other))
-                  })
-              })
-            )
-          )
+          strategy.transaction?.(effect, toError("transaction", strategy.gitDir)) ?? restoring(effect)
         )
       : Effect.fail(toError("transaction")({ _tag: "AccessDenied", why: "readOnly" }))
 

@@ -284,6 +284,15 @@ export interface Strategy {
   readonly find: (snapshotId: string) => Effect.Effect<StoredSnapshot | undefined, Problem>
   /** Restores a snapshot. The caller must hold the lock on the whole filesystem. */
   readonly restore: (kept: StoredSnapshot, options: StrategyRestoreOptions) => Effect.Effect<ReadonlyArray<Change>, Problem>
+  /**
+   * Runs an effect whose changes are made together when it succeeds, and are discarded otherwise.
+   *
+   * @default takes a snapshot before the effect, and restores the snapshot if the effect fails
+   */
+  readonly transaction?: <A, E, R, E2>(
+    effect: Effect.Effect<A, E, R>,
+    mapProblem: (problem: Problem) => E2
+  ) => Effect.Effect<A, E | E2, R>
   readonly diff: (from: StoredSnapshot, to: StoredSnapshot | undefined) => Effect.Effect<ReadonlyArray<Change>, Problem>
   readonly view: (kept: StoredSnapshot) => Effect.Effect<Backend, Problem>
   readonly tree: (kept: StoredSnapshot) => Effect.Effect<DirectoryNode, Problem>

@@ -16,7 +16,7 @@ export const maxInlineBytes = 2048
 /** The largest weight of a leaf. A heavier tree is a branch. */
 export const maxLeafWeight = 32_768
 /** The largest encoded node. */
-const maxNodeBytes = 65_536
+export const maxNodeBytes = 65_536
 const entryWeight = 96
 /** The number of hexadecimal digits of a hash, and so the largest depth of a tree. */
 export const maxDepth = 64

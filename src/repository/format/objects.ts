@@ -10,6 +10,8 @@ import {
   decode,
   encode,
   type Index,
+  maxChunkBytes,
+  maxNodeBytes,
   type Root,
   type Tree,
   type TreeNode
@@ -70,20 +72,19 @@ const isNode = (tree: Tree): tree is TreeNode => typeof tree === "object"
 export const make = (blobs: Blobs, options: { readonly cacheBytes: number }): Objects => {
   const cache = makeCache(options.cacheBytes)
 
-  /** Reads a blob and checks its hash, because a store may be forged. */
-  const read = (hash: string, what: string): Effect.Effect<Uint8Array, StoreError> =>
+  /** Reads a blob and checks its hash, because a store may be forged. Reads no more than the largest blob of its kind has. */
+  const read = (hash: string, what: string, maxBytes: number): Effect.Effect<Uint8Array, StoreError> =>
     Effect.flatMap(
-      Effect.mapError(blobs.get(hash), (error) =>
+      Effect.mapError(blobs.get(hash, { offset: 0, length: maxBytes + 1 }), (error) =>
         error.reason === "missing" || error.reason === "corrupt"
           ? new StoreError({ reason: error.reason, detail: `the ${what} ${hash} is ${error.reason}: ${error.detail}` })
           : error
       ),
-      (bytes) =>
-        sha256(bytes) === hash
-          ? Effect.succeed(bytes)
-          : Effect.fail(
-              new StoreError({ reason: "corrupt", detail: `the ${what} ${hash} is corrupt: its bytes have another hash` })
-            )
+      (bytes) => {
+        if (bytes.length <= maxBytes && sha256(bytes) === hash) return Effect.succeed(bytes)
+        const why = bytes.length > maxBytes ? `it has more than ${maxBytes} bytes` : "its bytes have another hash"
+        return Effect.fail(new StoreError({ reason: "corrupt", detail: `the ${what} ${hash} is corrupt: ${why}` }))
+      }
     )
 
   const node = <N>(hash: string, check: (node: ReturnType<typeof decode>) => N | string): Effect.Effect<N, StoreError> =>
@@ -95,7 +96,7 @@ export const make = (blobs: Blobs, options: { readonly cacheBytes: number }): Ob
       }
       const known = cache.get(`n${hash}`) as ReturnType<typeof decode> | undefined
       if (known !== undefined) return checked(known)
-      return Effect.flatMap(read(hash, "node"), (bytes) => {
+      return Effect.flatMap(read(hash, "node", maxNodeBytes), (bytes) => {
         const found = decode(hash, bytes)
         if (!(found instanceof StoreError)) cache.set(`n${hash}`, found, decodedFactor * bytes.length)
         return checked(found)
@@ -141,7 +142,7 @@ export const make = (blobs: Blobs, options: { readonly cacheBytes: number }): Ob
     chunk: (hash, size) =>
       Effect.suspend(() => {
         const known = cache.get(`c${hash}`) as Uint8Array | undefined
-        return Effect.flatMap(known === undefined ? read(hash, "chunk") : Effect.succeed(known), (bytes) => {
+        return Effect.flatMap(known === undefined ? read(hash, "chunk", maxChunkBytes) : Effect.succeed(known), (bytes) => {
           if (bytes.length !== size) {
             return Effect.fail(
               new StoreError({

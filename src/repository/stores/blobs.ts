@@ -24,8 +24,17 @@ export interface Contents {
   readonly get: (hash: string, range: Range | undefined) => Effect.Effect<Uint8Array | undefined, StoreError>
   readonly has: (hashes: ReadonlyArray<string>) => Effect.Effect<Iterable<string>, StoreError>
   readonly delete: (hashes: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
+  /** Deletes those of the hashes whose last `put` was before a time in milliseconds, and returns how many. */
+  readonly deleteOlder: (hashes: ReadonlyArray<string>, millis: number) => Effect.Effect<number, StoreError>
   /** All hashes. Other names, which others have stored, are permitted. */
   readonly list: Stream.Stream<Listed, StoreError>
+}
+
+/** The key of a deletion that keeps what was stored again. The stores of this library have it, beside the public operations. */
+export const deleteOlder: unique symbol = Symbol("fs-algebra/repository/deleteOlder")
+
+export interface OwnOperations extends Operations {
+  readonly [deleteOlder]: Contents["deleteOlder"]
 }
 
 export const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
@@ -57,7 +66,12 @@ export const sliceOf = (bytes: Uint8Array, range: Range | undefined): Uint8Array
 
 const validHashes = (hashes: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(hashes)].filter(isHash)
 
-export const make = (contents: Contents): Operations => ({
+export const make = (contents: Contents): OwnOperations => ({
+  [deleteOlder]: (hashes, millis) =>
+    Effect.suspend(() => {
+      const valid = validHashes(hashes)
+      return valid.length === 0 ? Effect.succeed(0) : contents.deleteOlder(valid, millis)
+    }),
   put: (bytes) =>
     Effect.suspend(() => {
       if (bytes.length > maxBlobBytes) {

@@ -124,6 +124,22 @@ const makeBlobs = ({ objects, prefix, support }: OpenObjects) => {
       answer("delete of blobs")(
         Effect.forEach(hashes, (hash) => objects.remove(top + hash, noCondition, support.form), { concurrency, discard: true })
       ),
+    deleteOlder: (hashes, millis) =>
+      Effect.map(
+        answer("delete of old blobs")(
+          Effect.forEach(
+            hashes,
+            (hash) =>
+              Effect.flatMap(objects.head(top + hash), (found) =>
+                found === undefined || (found.modifiedMillis ?? 0) >= millis
+                  ? Effect.succeed(0)
+                  : Effect.as(objects.remove(top + hash, noCondition, support.form), 1)
+              ),
+            { concurrency }
+          )
+        ),
+        (deleted) => deleted.reduce((sum, one) => sum + one, 0)
+      ),
     list: Stream.map(keysBelow(objects, "list of the blobs", top), ({ modifiedMillis, name }) => ({
       hash: name,
       storedAt: DateTime.makeUnsafe(modifiedMillis ?? 0)

@@ -69,7 +69,8 @@ export const make = (place: Place): Operations => {
             const isThere = yield* attempt(what, () => {
               try {
                 Fs.utimesSync(pathOf(hash), now, now)
-                return true
+                // Another process may have found the old time before, and deleted the content after.
+                return Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) !== undefined
               } catch (error) {
                 // Another process has deleted the content meanwhile.
                 if (codeOf(error) === "ENOENT") return false
@@ -136,6 +137,20 @@ export const make = (place: Place): Operations => {
           ),
         { discard: true }
       ),
+    deleteOlder: (hashes, millis) =>
+      Effect.gen(function* () {
+        let count = 0
+        for (const hash of hashes) {
+          yield* attempt(`delete of the blob ${hash}`, () => {
+            const stats = hasFolder(hash) ? Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) : undefined
+            if (stats === undefined || stats.mtimeMs >= millis) return
+            Fs.rmSync(pathOf(hash), { force: true })
+            count++
+          })
+          yield* Effect.yieldNow
+        }
+        return count
+      }),
     list: Stream.fromIterableEffect(
       attempt("list of the blobs", () => Fs.readdirSync(top).filter((name) => folderPattern.test(name)))
     ).pipe(

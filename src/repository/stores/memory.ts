@@ -18,6 +18,12 @@ const makeBlobs = () => {
       }),
     has: (hashes) => Effect.sync(() => hashes.filter((hash) => entries.has(hash))),
     delete: (hashes) => Effect.sync(() => hashes.forEach((hash) => entries.delete(hash))),
+    deleteOlder: (hashes, millis) =>
+      Effect.sync(() => {
+        const isOld = (hash: string): boolean =>
+          DateTime.toEpochMillis(entries.get(hash)?.storedAt ?? DateTime.makeUnsafe(millis)) < millis
+        return hashes.filter((hash) => isOld(hash) && entries.delete(hash)).length
+      }),
     list: Stream.suspend(() => Stream.fromIterable(Array.from(entries, ([hash, { storedAt }]) => ({ hash, storedAt }))))
   })
 }

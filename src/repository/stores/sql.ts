@@ -209,6 +209,18 @@ const makeBlobs = (sql: SqlClient, tables: Tables) => {
           yield* sql`delete from ${table} where ${sql.in("hash", hashes.slice(at, at + hashesAtOnce))}`
         }
       }).pipe(answer("delete of blobs")),
+    deleteOlder: (hashes, millis) =>
+      Effect.gen(function* () {
+        let count = 0
+        for (let at = 0; at < hashes.length; at += hashesAtOnce) {
+          const some = hashes.slice(at, at + hashesAtOnce)
+          const rows = yield* sql<{
+            part: number
+          }>`delete from ${table} where ${sql.in("hash", some)} and stored_at < ${Math.trunc(millis)} returning part`
+          count += rows.filter(({ part }) => Number(part) === 0).length
+        }
+        return count
+      }).pipe(answer("delete of old blobs")),
     list: Stream.paginate("", (last) =>
       sql<{
         hash: string

@@ -1,13 +1,11 @@
 /**
  * A client of SQLite on Node's own module. Statements run in one synchronous step each. A statement that finds the database locked
- * by another connection waits and tries again, and other fibers run meanwhile.
+ * by another connection waits and tries again. Other fibers run meanwhile, and their statements wait for it.
  */
 import type * as NodeSqlite from "node:sqlite"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import * as Context from "effect/Context"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as Reactivity from "effect/reactivity/Reactivity"
@@ -27,8 +25,17 @@ export interface SqliteOptions {
 const lockedMillis = 30_000
 const pauseMillis = 5
 
+/** Classifies an error. Node has the result code of SQLite in `errcode`, but the classification reads it from `errno`. */
 const toSqlError = (cause: unknown): SqlError =>
-  new SqlError({ reason: classifySqliteError(cause, { message: "Failed to execute statement", operation: "execute" }) })
+  new SqlError({
+    reason: classifySqliteError(
+      cause instanceof Error && "errcode" in cause ? Object.assign(cause, { errno: cause.errcode }) : cause,
+      {
+        message: "Failed to execute statement",
+        operation: "execute"
+      }
+    )
+  })
 
 const retryLocked = <A>(run: Effect.Effect<A, SqlError>, left = lockedMillis): Effect.Effect<A, SqlError> =>
   Effect.catchIf(
@@ -81,18 +88,16 @@ const open = ({ file }: SqliteOptions): Effect.Effect<SqlClient.SqlClient, Store
       )
     )
     const semaphore = yield* Semaphore.make(1)
-    const transactionAcquirer = Effect.uninterruptibleMask((restore) =>
-      Effect.as(
-        Effect.tap(restore(semaphore.take(1)), () =>
-          Scope.addFinalizer(Context.getUnsafe(Fiber.getCurrent()!.context, Scope.Scope), semaphore.release(1))
-        ),
-        connection
-      )
-    )
+    // A statement has the connection until it is done, also while it waits. Otherwise it could become part of another fiber's
+    // transaction, and be rolled back with it.
+    const acquirers = SqlClient.makeSqliteAcquirers({
+      connection: Effect.succeed(connection),
+      semaphore,
+      isTransaction: () => database.isTransaction
+    })
     return yield* Effect.provide(
       SqlClient.make({
-        acquirer: semaphore.withPermits(1)(Effect.succeed(connection)),
-        transactionAcquirer,
+        ...acquirers,
         compiler: makeCompilerSqlite(),
         driver: "sqlite-node",
         spanAttributes: [["db.system.name", "sqlite"]],

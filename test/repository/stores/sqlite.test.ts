@@ -1,7 +1,9 @@
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { SqlClient } from "effect/sql/SqlClient"
@@ -152,6 +154,59 @@ describe("stores in SQL", () => {
       const opened = yield* Effect.forEach(Array.from({ length: 10 }), () => openAt(file), { concurrency: "unbounded" })
       yield* opened[0]!.blobs.put(bytes)
       for (const { blobs } of opened) assert.deepStrictEqual(yield* blobs.get(hash), bytes)
+    }).pipe(Effect.scoped)
+  )
+
+  /** Locks the database as another program would. */
+  const locked = (file: string) => {
+    const other = new DatabaseSync(file)
+    other.exec("begin immediate")
+    return () => {
+      other.exec("commit")
+      other.close()
+    }
+  }
+  const turns = Effect.promise(async () => {
+    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve))
+  })
+
+  it.live("wait while another program has locked the database", () =>
+    Effect.gen(function* () {
+      const file = makeFresh()
+      const { blobs, heads } = yield* openAt(file)
+      const unlock = locked(file)
+      const put = yield* Effect.forkChild(blobs.put(bytes))
+      const isSet = yield* Effect.forkChild(heads.compareAndSet("w", undefined, head(1)))
+      yield* turns
+      unlock()
+      assert.strictEqual(yield* Fiber.join(put), hash)
+      assert.isTrue(yield* Fiber.join(isSet))
+      assert.strictEqual((yield* heads.get("w"))?.sequence, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("keep a change that had to wait, when a transaction of another fiber fails", () =>
+    Effect.gen(function* () {
+      const file = makeFresh()
+      const context = yield* Layer.build(Stores.sqliteClient({ file }))
+      const stores = yield* Layer.build(Stores.layerSql().pipe(Layer.provide(Layer.succeedContext(context))))
+      const heads = Context.get(stores, HeadStore.HeadStore)
+      const sql = Context.get(context, SqlClient)
+      for (let round = 0; round < 20; round++) {
+        const unlock = locked(file)
+        const isSet = yield* Effect.forkChild(heads.compareAndSet(`w${round}`, undefined, head(1)))
+        yield* turns
+        const isAnswered = yield* Deferred.make<void>()
+        const failing = yield* Effect.forkChild(
+          sql.withTransaction(Effect.andThen(Deferred.await(isAnswered), Effect.fail("rollback")))
+        )
+        yield* turns
+        unlock()
+        assert.isTrue(yield* Fiber.join(isSet))
+        yield* Deferred.succeed(isAnswered, undefined)
+        yield* Fiber.await(failing)
+        assert.strictEqual((yield* heads.get(`w${round}`))?.sequence, 1, `round ${round}`)
+      }
     }).pipe(Effect.scoped)
   )
 
