@@ -2,8 +2,8 @@
  * Writes files on the server.
  *
  * New content goes to a hidden temporary file in the same directory. Then one rename gives the file its name, or one hard link
- * if no file may be replaced. The temporary name is unique. So if the connection is lost during this step, a look at this
- * name and at the target on a new connection tells whether the step was done, and it can be repeated.
+ * if no file may be replaced. The temporary name is unique. So after a lost connection, a look at this name and at the target
+ * tells whether this step was done, and it can be repeated.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
