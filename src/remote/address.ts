@@ -4,8 +4,11 @@ import type * as NodeWorkerThreads from "node:worker_threads"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as ByteSize from "effect/ByteSize"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
@@ -20,6 +23,9 @@ import { Unavailable } from "../model/FsError.ts"
 import { builtin } from "../runtime/node.ts"
 import { connectionProtocol, ownStreams, programStreams, sshCommand } from "./standardStreams.ts"
 import { listenAt, SocketFileError } from "./unixSocket.ts"
+import { guarded, type IsAuthorized, maxStrangerBytes } from "./strangers.ts"
+
+export type { IsAuthorized } from "./strangers.ts"
 
 export type Address =
   | { readonly _tag: "Unix"; readonly path: string }
@@ -142,8 +148,19 @@ export const serveStandardStreams = (serve: Layer.Layer<never, never, RpcServer.
     })
   )
 
+/** Opens WebSockets with headers. Browsers refuse headers; there only the messages have the token. */
+const webSockets = Layer.succeed(Socket.WebSocketConstructor, (url, options) => {
+  try {
+    return new globalThis.WebSocket(url, options as string | undefined)
+  } catch (error) {
+    if (typeof options !== "object") throw error
+    return new globalThis.WebSocket(url)
+  }
+})
+
 /** Provides the client protocol for a URL. */
-export const clientProtocol = (url: string): Layer.Layer<RpcClient.Protocol, Unavailable> => {
+export const clientProtocol = (url: string, token?: Redacted.Redacted): Layer.Layer<RpcClient.Protocol, Unavailable> => {
+  const authorization = token && `Bearer ${Redacted.value(token)}`
   if (url.startsWith("unix:")) {
     const address = parse(url)
     if (address?._tag === "Unix") {
@@ -156,10 +173,20 @@ export const clientProtocol = (url: string): Layer.Layer<RpcClient.Protocol, Una
   if (base !== undefined && /^(?:ws|http)s?:$/.test(base.protocol)) {
     if (!base.pathname.endsWith(rpcPath)) base.pathname = base.pathname.replace(/\/$/, "") + rpcPath
     return base.protocol.startsWith("ws")
-      ? overSocket(Layer.provide(Socket.layerWebSocket(base.href), Socket.layerWebSocketConstructorGlobal), url)
-      : RpcClient.layerProtocolHttp({ url: base.href }).pipe(
-          Layer.provide([Layer.unwrap(Effect.map(fetchClient, ({ layer }) => layer)), RpcSerialization.layerNdjson])
+      ? overSocket(
+          Layer.provide(
+            Socket.layerWebSocket(base.href, authorization === undefined ? {} : { headers: { authorization } }),
+            webSockets
+          ),
+          url
         )
+      : RpcClient.layerProtocolHttp({
+          url: base.href,
+          transformClient: (client) =>
+            authorization === undefined
+              ? client
+              : HttpClient.mapRequest(client, HttpClientRequest.setHeader("authorization", authorization))
+        }).pipe(Layer.provide([Layer.unwrap(Effect.map(fetchClient, ({ layer }) => layer)), RpcSerialization.layerNdjson]))
   }
   return Layer.effectContext(
     Effect.fail(
@@ -204,6 +231,9 @@ const keepAliveInitialDelay = 30_000
 /** The largest body of an HTTP request, in bytes. */
 const maxBodyBytes = 16 * 1024 * 1024
 
+/** The most connections of a server. Each may make it remember a message of `maxBodyBytes`. */
+const maxConnections = 1000
+
 const forbidden = HttpServerResponse.text("Forbidden: this server accepts requests only from programs on this machine.\n", {
   status: 403
 })
@@ -225,6 +255,21 @@ const localRequestsOnly = HttpRouter.middleware(
   { global: true }
 )
 
+/** Bounds what a client without the token may send: the body of an HTTP request, and the messages of a WebSocket. */
+const boundStrangers = (isAuthorized: IsAuthorized) =>
+  HttpRouter.middleware(
+    (handler) =>
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+        isAuthorized(request.headers["authorization"])
+          ? handler
+          : handler.pipe(
+              Effect.provideService(HttpServerRequest.HttpServerRequest, guarded(request, isAuthorized)),
+              Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxStrangerBytes))
+            )
+      ),
+    { global: true }
+  )
+
 /**
  * Listens on a TCP address. `serve` is the server of one protocol; HTTP and WebSocket use the same path. Returns the address,
  * with the port that the system has chosen for port 0.
@@ -232,16 +277,19 @@ const localRequestsOnly = HttpRouter.middleware(
 export const listenTcp = (
   address: Address & { readonly _tag: "Tcp" },
   serve: Layer.Layer<never, never, RpcServer.Protocol>,
-  isOpen: boolean
+  isAuthorized: IsAuthorized | undefined
 ): Effect.Effect<string, Unavailable, Scope.Scope> =>
   Effect.gen(function* () {
     const { make } = yield* platformHttpServer
     const { host, port } = address
+    const listening = builtin<typeof NodeHttp>("node:http").createServer({ keepAlive: true, keepAliveInitialDelay })
+    listening.maxConnections = maxConnections
     const server = yield* Effect.mapError(
-      make(() => builtin<typeof NodeHttp>("node:http").createServer({ keepAlive: true, keepAliveInitialDelay }), {
+      make(() => listening, {
         host,
         port,
-        gracefulShutdownTimeout: "1 second"
+        gracefulShutdownTimeout: "1 second",
+        websocket: { maxPayload: maxBodyBytes }
       }),
       (error) => unavailable("Remote.listen", `the server cannot listen on ${host}:${port} (${codeOf(error)})`)
     )
@@ -249,10 +297,13 @@ export const listenTcp = (
       Layer.provide(Layer.fresh(serve), RpcServer.layerProtocolHttp({ path: rpcPath })),
       Layer.provide(Layer.fresh(serve), RpcServer.layerProtocolWebsocket({ path: rpcPath }))
     ).pipe(Layer.provide(RpcSerialization.layerNdjson))
-    const app = HttpRouter.serve(isOpen ? routes : Layer.merge(routes, localRequestsOnly), {
-      disableLogger: true,
-      disableListenLog: true
-    }).pipe(
+    const app = HttpRouter.serve(
+      Layer.merge(routes, isAuthorized === undefined ? localRequestsOnly : boundStrangers(isAuthorized)),
+      {
+        disableLogger: true,
+        disableListenLog: true
+      }
+    ).pipe(
       Layer.provide(Layer.succeed(HttpServer.HttpServer, server)),
       Layer.provide(Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxBodyBytes)))
     )

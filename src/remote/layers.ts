@@ -25,11 +25,18 @@ const digestOf = (text: string): string => {
   return hash.digest()
 }
 
-const layerAuthentication = (token: Redacted.Redacted | undefined): Layer.Layer<Authentication> => {
+/** Returns the test of the header `authorization` for a token. */
+const authorizationOf = (token: Redacted.Redacted | undefined): Address.IsAuthorized | undefined => {
+  if (token === undefined) return undefined
   // Comparing digests reveals nothing about the token by its time.
-  const expected = token === undefined ? undefined : digestOf(`Bearer ${Redacted.value(token)}`)
+  const expected = digestOf(`Bearer ${Redacted.value(token)}`)
+  return (authorization) => digestOf(authorization ?? "") === expected
+}
+
+const layerAuthentication = (token: Redacted.Redacted | undefined): Layer.Layer<Authentication> => {
+  const isAuthorized = authorizationOf(token)
   return Layer.succeed(Authentication, (effect, { headers, rpc }) =>
-    expected === undefined || digestOf(headers["authorization"] ?? "") === expected
+    isAuthorized === undefined || isAuthorized(headers["authorization"])
       ? effect
       : Effect.fail(
           new AccessDenied({
@@ -70,7 +77,7 @@ export const listen = (
       return yield* refuse("other machines can reach it, so the server needs a token; give a token, or listen on 127.0.0.1")
     }
     const serve = yield* serveOver(options)
-    if (parsed._tag === "Tcp") return yield* Address.listenTcp(parsed, serve, options.token !== undefined)
+    if (parsed._tag === "Tcp") return yield* Address.listenTcp(parsed, serve, authorizationOf(options.token))
     yield* Layer.build(Layer.provide(serve, Address.unixProtocol(parsed.path)))
     return `unix:${parsed.path}`
   })
@@ -126,4 +133,4 @@ export const layerWorker = (
 ): Layer.Layer<Filesystem, BackendError> => Layer.provide(layer(options), Address.workerProtocol(start))
 
 export const layerUrl = (url: string, options: ClientOptions = {}): Layer.Layer<Filesystem, BackendError> =>
-  Layer.provide(layer(options), Address.clientProtocol(url))
+  Layer.provide(layer(options), Address.clientProtocol(url, options.token))

@@ -97,6 +97,20 @@ const publish = (from: string, path: string): Effect.Effect<void, SocketFileErro
     return yield* Effect.fail(new SocketFileError("EADDRINUSE", "other servers start on this socket at the same time"))
   })
 
+/** The bytes that the address of a Unix socket can have: 107 with Linux, 103 with other systems. */
+const maxAddressBytes = process.platform === "linux" ? 107 : 103
+
+/** Returns why a path cannot be the address of a socket, or `undefined`. Node would cut a longer path off. */
+const tooLong = (path: string): SocketFileError | undefined => {
+  const bytes = Buffer.byteLength(path)
+  return bytes <= maxAddressBytes
+    ? undefined
+    : new SocketFileError(
+        "ENAMETOOLONG",
+        `the path has ${bytes} bytes, and the address of a socket at most ${maxAddressBytes}; choose a shorter path, such as one in $XDG_RUNTIME_DIR`
+      )
+}
+
 /** The characters after the last slash of the path at which the socket is bound before it gets its name. */
 const boundName = "s"
 
@@ -110,24 +124,26 @@ export const listenAt = <A, E, R>(
 ): Effect.Effect<A, E | SocketFileError, R | Scope.Scope> =>
   process.platform === "win32"
     ? listen(path)
-    : Effect.acquireUseRelease(
-        attempt(() => Fs.mkdtempSync(`${dirname(path)}/.`)),
-        (directory) =>
-          Effect.gen(function* () {
-            const bound = join(directory, boundName)
-            const listening = yield* listen(bound)
-            const identity = yield* attempt(() => {
-              Fs.chmodSync(bound, 0o600)
-              return identityOf(look(bound))
-            })
-            yield* Effect.acquireRelease(publish(bound, path), () =>
-              Effect.sync(() => {
-                try {
-                  if (identityOf(look(path)) === identity) Fs.unlinkSync(path)
-                } catch {}
+    : tooLong(path) !== undefined
+      ? Effect.fail(tooLong(path)!)
+      : Effect.acquireUseRelease(
+          attempt(() => Fs.mkdtempSync(`${dirname(path)}/.`)),
+          (directory) =>
+            Effect.gen(function* () {
+              const bound = join(directory, boundName)
+              const listening = yield* listen(bound)
+              const identity = yield* attempt(() => {
+                Fs.chmodSync(bound, 0o600)
+                return identityOf(look(bound))
               })
-            )
-            return listening
-          }),
-        (directory) => Effect.sync(() => Fs.rmSync(directory, { recursive: true, force: true }))
-      )
+              yield* Effect.acquireRelease(publish(bound, path), () =>
+                Effect.sync(() => {
+                  try {
+                    if (identityOf(look(path)) === identity) Fs.unlinkSync(path)
+                  } catch {}
+                })
+              )
+              return listening
+            }),
+          (directory) => Effect.sync(() => Fs.rmSync(directory, { recursive: true, force: true }))
+        )

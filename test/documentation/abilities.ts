@@ -103,7 +103,8 @@ const sftp = Effect.sync(() =>
         isDurable: true,
         mayReplaceUnsafely: false,
         mayRemoveLeftovers: true,
-        maxEntries: 1
+        maxEntries: 1,
+        clock: { seconds: undefined }
       },
       rules: {},
       shownRoot: "sftp://user@host/srv",

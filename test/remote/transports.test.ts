@@ -97,6 +97,70 @@ describe("a remote filesystem", () => {
     )
   }
 
+  it.live("a client without the token cannot make the server remember a long message", () =>
+    Effect.gen(function* () {
+      const address = yield* Remote.listen("127.0.0.1:0", { token })
+      const text = "a".repeat(1024 * 1024)
+      const sent = (headers: object) =>
+        Effect.promise(
+          () =>
+            new Promise<string>((resolve) => {
+              const socket = new WebSocket(`ws://${address}/rpc`, { headers } as never)
+              socket.addEventListener("open", () => {
+                socket.send(text)
+                socket.send('\n{"_tag":"Ping"}\n')
+              })
+              socket.addEventListener("message", () => {
+                resolve("answered")
+                socket.close()
+              })
+              socket.addEventListener("close", () => resolve("closed"))
+              socket.addEventListener("error", () => resolve("closed"))
+            })
+        )
+      assert.strictEqual(yield* sent({}), "closed")
+      assert.strictEqual(yield* sent({ authorization: "Bearer another" }), "closed")
+      assert.strictEqual(yield* sent({ authorization: `Bearer ${Redacted.value(token)}` }), "answered")
+      const post = (headers: Record<string, string>) =>
+        Effect.promise(() =>
+          fetch(`http://${address}/rpc`, { method: "POST", body: `"${text}"\n`, headers }).then(
+            ({ ok }) => ok,
+            () => false
+          )
+        )
+      assert.isFalse(yield* post({}))
+      assert.isTrue(yield* post({ authorization: `Bearer ${Redacted.value(token)}` }))
+    }).pipe(Effect.scoped, Effect.provide(inMemory))
+  )
+
+  it.live("a message with the token lifts the bound of a WebSocket, also if a long message follows at once", () =>
+    Effect.gen(function* () {
+      const address = yield* Remote.listen("127.0.0.1:0", { token })
+      const line = (id: string, tag: string, payload: object) =>
+        `${JSON.stringify({ _tag: "Request", id, tag, payload, headers: [["authorization", `Bearer ${Redacted.value(token)}`]] })}\n`
+      const answers = yield* Effect.promise(
+        () =>
+          new Promise<string>((resolve) => {
+            let all = ""
+            const socket = new WebSocket(`ws://${address}/rpc`)
+            socket.binaryType = "arraybuffer"
+            socket.addEventListener("open", () => {
+              socket.send(line("1", "port.info", {}))
+              socket.send(line("2", "readString", { path: "a".repeat(4 * 1024 * 1024) }))
+            })
+            socket.addEventListener("message", ({ data }) => {
+              all += typeof data === "string" ? data : Buffer.from(data as ArrayBuffer).toString()
+              if (!/"requestId":"?2/.test(all)) return
+              resolve(all)
+              socket.close()
+            })
+            socket.addEventListener("close", () => resolve(`closed ${all}`))
+          })
+      )
+      assert.notInclude(answers.slice(0, 100), "closed")
+    }).pipe(Effect.scoped, Effect.provide(inMemory))
+  )
+
   it.live("a server that other machines can reach needs a token", () =>
     Effect.gen(function* () {
       for (const address of ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"]) {

@@ -94,6 +94,17 @@ describe("the Unix socket of a server", () => {
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )
 
+  it.live("is refused if its path is too long for an address, and nothing is left", () =>
+    Effect.gen(function* () {
+      const top = dirname(pathOf(yield* unixAddress))
+      const path = join(top, "s".repeat(120 - top.length))
+      const error = yield* Effect.flip(Remote.listen(`unix:${path}`))
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.include(error.message, "choose a shorter path")
+      assert.deepStrictEqual(readdirSync(top), [])
+    }).pipe(Effect.scoped, Effect.provide(inMemory))
+  )
+
   it.live("never replaces a file that is not a socket", () =>
     Effect.gen(function* () {
       const address = yield* unixAddress

@@ -226,36 +226,56 @@ const split = (offset: number, length: number, part: number): ReadonlyArray<{ re
 /** The largest range of one call. */
 const maxRange = 8 * 1024 * 1024
 
-/** Reads a range with pipelined requests. The result is shorter than 8 MiB only if the range or the file ends. */
-export const read = (
-  session: Session,
-  { handle }: Open,
-  offset: number,
-  length: number
-): Effect.Effect<Uint8Array, Failure> => {
-  const readParts = (offset: number, length: number): Effect.Effect<ReadonlyArray<Uint8Array>, Failure> => {
-    const parts = split(offset, length, session.maxRead)
-    return Effect.flatMap(
-      session.askAll(parts.map(({ at, length }) => ({ type: Type.read, fields: [handle, BigInt(at), length] }))),
-      (answers) =>
-        Effect.gen(function* () {
-          const out: Array<Uint8Array> = []
-          let received = 0
-          for (const [nth, answer] of answers.entries()) {
-            const bytes = yield* parse(answer, dataOf(parts[nth]!.length))
-            out.push(bytes)
-            received += bytes.length
-            if (bytes.length === parts[nth]!.length) continue
-            // A server may send less than was asked for. Then the following answers do not join up with this one.
-            if (bytes.length > 0) out.push(...(yield* readParts(offset + received, length - received)))
-            break
-          }
-          return out
-        })
-    )
-  }
-  return Effect.map(readParts(offset, Math.min(length, maxRange)), concatenate)
+/** A part of a range, and the bytes of it that have been received. */
+interface Part {
+  readonly at: number
+  readonly length: number
+  bytes: Uint8Array
+  received: number
 }
+
+/** Adds an answer to a part. A short answer is copied, so that many short ones take no more memory than the part. */
+const addTo = (part: Part, bytes: Uint8Array): void => {
+  if (bytes.length === part.length) part.bytes = bytes
+  else {
+    if (part.received === 0) part.bytes = new Uint8Array(part.length)
+    part.bytes.set(bytes, part.received)
+  }
+  part.received += bytes.length
+}
+
+/** Reads a range with pipelined requests. The result is shorter than 8 MiB only if the range or the file ends. */
+export const read = (session: Session, { handle }: Open, offset: number, length: number): Effect.Effect<Uint8Array, Failure> =>
+  Effect.gen(function* () {
+    let all = split(offset, Math.min(length, maxRange), session.maxRead).map((part): Part => ({
+      ...part,
+      bytes: new Uint8Array(),
+      received: 0
+    }))
+    // A server may send less than was asked for. Then the rest of that part is asked for again.
+    for (let open: ReadonlyArray<Part> = all; open.length > 0; open = all.filter((part) => part.received < part.length)) {
+      const answers = yield* session.askAll(
+        open.map(({ at, length, received }) => ({
+          type: Type.read,
+          fields: [handle, BigInt(at + received), length - received],
+          answerBytes: length - received
+        }))
+      )
+      for (const [nth, answer] of answers.entries()) {
+        const part = open[nth]!
+        const bytes = yield* parse(answer, dataOf(part.length - part.received))
+        if (bytes.length === 0) {
+          // The file ends here. What the server sends for later parts does not join up.
+          all = all.slice(0, all.indexOf(part) + 1)
+          part.bytes = part.bytes.subarray(0, part.received)
+          all[all.length - 1] = { ...part, length: part.received }
+          break
+        }
+        addTo(part, bytes)
+      }
+    }
+    return concatenate(all.map(({ bytes }) => bytes))
+  })
 
 /** Reads a file of the given size, or up to its end. A size that the server made up costs no memory. */
 export const readWhole = (session: Session, open: Open, size: number): Effect.Effect<Uint8Array, Failure> => {
@@ -304,29 +324,43 @@ const listedOf = (answer: Answer): ReadonlyArray<Listed> | undefined | Refused =
 /** The most READDIR requests that wait for an answer. Each answer of OpenSSH has up to 100 names. */
 const maxListingRequests = 16
 
-/** Lists a directory, without "." and "..". Fails with IoError `EFBIG` if it has more than `maxEntries` entries. */
+/** The bytes of an answer with 100 names, roughly. */
+const listingAnswerBytes = 32 * 1024
+
+/** The most bytes of all names of a directory. */
+const maxListingBytes = 64 * 1024 * 1024
+
+/**
+ * Lists a directory, without "." and "..". Fails with IoError `EFBIG` if it has more than `maxEntries` entries, or if their
+ * names have more than 64 MiB.
+ */
 export const list = (session: Session, path: RemotePath, maxEntries: number): Effect.Effect<ReadonlyArray<Listed>, Failure> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(acquire(session, { type: Type.opendir, fields: [path] }, restore), (open) => {
-      const all: Array<Listed> = []
-      const next = (requests: number): Effect.Effect<ReadonlyArray<Listed>, Failure> =>
-        Effect.flatMap(
-          session.askAll(Array.from({ length: requests }, () => ({ type: Type.readdir, fields: [open.handle] }))),
-          (answers) =>
-            Effect.gen(function* () {
-              for (const answer of answers) {
-                const names = yield* parse(answer, listedOf)
-                if (names === undefined) return all
-                for (const one of names) all.push(one)
-                if (all.length > maxEntries + 2) {
-                  return yield* Effect.fail(ioError(`the directory has more than ${maxEntries} entries`, "EFBIG"))
-                }
-              }
-              return yield* next(Math.min(maxListingRequests, requests * 2))
-            })
-        )
+      const request: Request = { type: Type.readdir, fields: [open.handle], answerBytes: listingAnswerBytes }
+      const listed = Effect.gen(function* () {
+        const all: Array<Listed> = []
+        let bytes = 0
+        for (let requests = 2; ; requests = Math.min(maxListingRequests, requests * 2)) {
+          const answers = yield* session.askAll(Array.from({ length: requests }, () => request))
+          for (const answer of answers) {
+            const names = yield* parse(answer, listedOf)
+            if (names === undefined) return all.filter(({ name }) => !isDots(name))
+            for (const one of names) {
+              all.push(one)
+              bytes += one.name.length
+            }
+            if (all.length > maxEntries + 2) {
+              return yield* Effect.fail(ioError(`the directory has more than ${maxEntries} entries`, "EFBIG"))
+            }
+            if (bytes > maxListingBytes) {
+              return yield* Effect.fail(ioError("the names in the directory have more than 64 MiB", "EFBIG"))
+            }
+          }
+        }
+      })
       return Effect.ensuring(
-        restore(Effect.map(next(2), (all) => all.filter(({ name }) => !isDots(name)))),
+        restore(listed),
         Effect.sync(() => closeQuietly(session, open))
       )
     })

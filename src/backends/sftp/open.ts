@@ -170,7 +170,8 @@ export const openOver = (
           isDurable,
           mayReplaceUnsafely: options.unsafeReplace === true,
           mayRemoveLeftovers: rules.permits?.("delete") !== false,
-          maxEntries: limit
+          maxEntries: limit,
+          clock: { seconds: undefined }
         },
         rules,
         shownRoot: shownRoot(root.toString()),

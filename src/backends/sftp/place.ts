@@ -1,5 +1,4 @@
 /** Finds the entry of a path on the server, and translates the refusals of the server. */
-import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import { type FileStat, type Kind, stat as makeStat } from "../../model/Entry.ts"
@@ -23,6 +22,8 @@ export interface Site {
   readonly mayReplaceUnsafely: boolean
   readonly mayRemoveLeftovers: boolean
   readonly maxEntries: number
+  /** The server's time in seconds when it last received the content of a file from this layer. */
+  readonly clock: { seconds: number | undefined }
 }
 
 export interface Place {
@@ -144,22 +145,23 @@ const leaseSeconds = 24 * 60 * 60
 
 /**
  * Tests whether a file is a leftover: a temporary file of a process of this machine that has ended, or one of another machine
- * that nobody has written to for a day.
+ * that nobody has written to for a day. The day is measured with the server's clock, because the clock of this machine may be
+ * wrong. So a layer that has not written yet finds none of other machines.
  */
-export const isLeftover = (name: string, attributes: Attributes, nowMillis: number): boolean =>
+export const isLeftover = ({ clock: { seconds } }: Site, name: string, attributes: Attributes): boolean =>
   kindOf(attributes) === "file" &&
   (TemporaryNames.isLeftover(name) ||
     (attributes.modified !== undefined &&
-      attributes.modified + leaseSeconds < nowMillis / 1000 &&
+      seconds !== undefined &&
+      attributes.modified + leaseSeconds < seconds &&
       TemporaryNames.isForeign(name)))
 
 /** Removes the leftovers in a directory. Returns true if nothing else was in it. */
 export const clearLeftovers = (session: Session, site: Site, at: string | Buffer): Effect.Effect<boolean, Calls.Failure> =>
   Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
     const all = yield* Calls.list(session, at, site.maxEntries)
     const isCleared =
-      site.mayRemoveLeftovers && all.every(({ attributes, name }) => isLeftover(name.toString(), attributes, now))
+      site.mayRemoveLeftovers && all.every(({ attributes, name }) => isLeftover(site, name.toString(), attributes))
     if (isCleared) {
       yield* Effect.forEach(all, ({ name }) => Calls.removeFile(session, below(at, name.toString())), { discard: true })
     }

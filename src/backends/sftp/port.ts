@@ -1,5 +1,4 @@
 /** The seven primitive operations on a directory of an SSH server. */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
@@ -72,6 +71,9 @@ const maxSeconds = 0xffff_ffff
 /** The number of times that a file is opened again because another program has replaced it since it was looked at. */
 const maxOpenings = 4
 
+/** The number of entries that are looked at in one round trip. */
+const maxLooks = 64
+
 export const makePort = (settings: PortSettings): Backend => {
   const { rules, site } = settings
   const { link } = site
@@ -91,20 +93,21 @@ export const makePort = (settings: PortSettings): Backend => {
 
   const childrenOf = (session: Session, at: string | Buffer, listed: ReadonlyArray<Listed>) =>
     Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
       const unknown = listed.filter(({ attributes }) => attributes.mode === undefined)
       const looked = new Map<Listed, Attributes | undefined>()
       if (unknown.length > 0) {
         const paths = unknown.map(({ name }) => below(at, segmentOf(name)))
-        const answers = yield* Calls.lookAll(session, paths)
-        for (const [nth, one] of unknown.entries()) looked.set(one, yield* answers[nth]!)
+        for (let from = 0; from < paths.length; from += maxLooks) {
+          const answers = yield* Calls.lookAll(session, paths.slice(from, from + maxLooks))
+          for (const [nth, answer] of answers.entries()) looked.set(unknown[from + nth]!, yield* answer)
+        }
       }
       const out = new Map<string, Child>()
       for (const one of listed) {
         const attributes = looked.has(one) ? looked.get(one) : one.attributes
         if (attributes === undefined) continue
         const text = one.name.toString()
-        if (site.mayRemoveLeftovers && isLeftover(text, attributes, now)) {
+        if (site.mayRemoveLeftovers && isLeftover(site, text, attributes)) {
           link.discard(below(at, text))
           continue
         }

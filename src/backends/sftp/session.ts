@@ -23,6 +23,8 @@ export interface Request {
   readonly fields: ReadonlyArray<Field>
   /** True for a change that another program can see. Its outcome is unknown if the connection is lost before the answer. */
   readonly isChange?: boolean
+  /** The number of bytes that the answer may have, if they are many. A slow network needs time for them. */
+  readonly answerBytes?: number
   /** Receives the answer even if the fiber that sent the request has been interrupted. */
   readonly onAnswer?: (answer: Answer) => void
 }
@@ -76,6 +78,8 @@ const maxBytesInFlight = 4 * 1024 * 1024
 const maxPacketBytes = 1024 * 1024
 /** The bytes that any server reads and writes in one request. */
 const commonBytes = 32 * 1024
+/** A server that permits less in one request would cost too many requests. */
+const leastBytes = 4 * 1024
 /** The most bytes of a read or write, whatever the server permits. */
 const largestBytes = 255 * 1024
 /** A slow network needs a second for this many bytes. */
@@ -97,9 +101,12 @@ const closedFault = unavailable("the connection to the server was closed")
 export const start = (transport: Transport, answerMillis: number): Effect.Effect<Session, Fault> =>
   Effect.suspend(() => {
     const { input, output } = transport
-    const queue: Array<Waiting> = []
+    let queue: Array<Waiting> = []
+    /** The number of requests at the start of the queue that have been sent. To remove each would take too long. */
+    let sent = 0
     const inFlight = new Map<number, Waiting>()
     let bytesInFlight = 0
+    let answerBytesInFlight = 0
     let nextId = 0
     let ended: Fault | undefined
     let received: Array<Buffer> = []
@@ -115,10 +122,12 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       clearInterval(timer)
       received = []
       onVersion?.(fault)
-      const sent = [...inFlight.values()]
+      const started = [...inFlight.values()]
       inFlight.clear()
-      const unsent = queue.splice(0)
-      for (const { request, settle } of sent) settle(new Lost(fault, request.isChange === true))
+      const unsent = queue.slice(sent)
+      queue = []
+      sent = 0
+      for (const { request, settle } of started) settle(new Lost(fault, request.isChange === true))
       for (const { settle } of unsent) settle(new Lost(fault, false))
       transport.close()
     }
@@ -129,16 +138,20 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       const packet = makePacket(waiting.request.type, id, waiting.request.fields)
       waiting.bytes = packet.length
       bytesInFlight += packet.length
-      const slowMillis = (bytesInFlight / bytesPerSecond) * 1000
+      answerBytesInFlight += waiting.request.answerBytes ?? 0
+      const slowMillis = ((bytesInFlight + answerBytesInFlight) / bytesPerSecond) * 1000
       waiting.deadline = tick + ticksPerAnswer + Math.ceil(slowMillis / tickMillis)
       inFlight.set(id, waiting)
       output.write(packet)
     }
 
     const pump = (): void => {
-      while (queue.length > 0 && inFlight.size < maxInFlight) {
+      while (sent < queue.length && inFlight.size < maxInFlight) {
         if (inFlight.size > 0 && bytesInFlight >= maxBytesInFlight) return
-        send(queue.shift()!)
+        send(queue[sent++]!)
+        if (sent < 1024 && sent < queue.length) continue
+        queue = queue.slice(sent)
+        sent = 0
       }
     }
 
@@ -156,6 +169,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       if (waiting === undefined) throw new Malformed("it answers a request that was not sent")
       inFlight.delete(id)
       bytesInFlight -= waiting.bytes
+      answerBytesInFlight -= waiting.request.answerBytes ?? 0
       waiting.settle({ type, body })
       pump()
     }
@@ -220,11 +234,12 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
                 resume(failure === undefined ? Effect.succeed(answers) : Effect.fail(new Lost(failure.fault, isUnsure)))
               }
             }))
-            queue.push(...own)
+            for (const waiting of own) queue.push(waiting)
             pump()
             return Effect.sync(() => {
               const mine = new Set(own)
-              queue.splice(0, queue.length, ...queue.filter((waiting) => !mine.has(waiting)))
+              queue = queue.slice(sent).filter((waiting) => !mine.has(waiting))
+              sent = 0
             })
           })
 
@@ -264,8 +279,11 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       return Effect.sync(() => clearTimeout(timeout))
     })
 
-    const bound = (permitted: number): number =>
-      permitted === 0 ? commonBytes : Math.max(1, Math.min(permitted, largestBytes))
+    const bound = (permitted: number): number => {
+      if (permitted === 0) return commonBytes
+      if (permitted < leastBytes) throw new Malformed(`it permits only ${permitted} bytes in a request`)
+      return Math.min(permitted, largestBytes)
+    }
 
     const limits = (extensions: ReadonlySet<string>) =>
       !extensions.has("limits@openssh.com")

@@ -71,6 +71,9 @@ export const protocolFault = (detail: string): Fault => ioError(`the server brea
 /** An answer that does not have the form of the protocol. */
 export class Malformed extends Error {}
 
+/** The most bytes of a name or of the target of a link. Systems permit 255 bytes in a name and 4096 in a path. */
+const maxNameBytes = 4 * 1024
+
 /** Reads the fields of a packet. Throws Malformed if a field is longer than the rest of the packet. */
 export class Reader {
   readonly #bytes: Buffer
@@ -134,7 +137,9 @@ export class Reader {
     const out: Array<Listed> = []
     for (let left = this.u32(); left > 0; left--) {
       // Copied, because the name would keep the whole packet in memory.
-      const name = Buffer.from(this.bytes())
+      const bytes = this.bytes()
+      if (bytes.length > maxNameBytes) throw new Malformed(`it sends a name of ${bytes.length} bytes`)
+      const name = Buffer.from(bytes)
       this.bytes()
       out.push({ name, attributes: this.attributes() })
     }

@@ -2,8 +2,8 @@
  * Writes files on the server.
  *
  * New content goes to a hidden temporary file in the same directory. Then one rename gives the file its name, or one hard link
- * if no file may be replaced. The temporary name is unique. So if the connection is lost during this step, a look at the name
- * on a new connection tells whether the step was done, and it can be repeated.
+ * if no file may be replaced. The temporary name is unique. So after a lost connection, a look at this name and at the target
+ * tells whether this step was done, and it can be repeated.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -41,9 +41,15 @@ interface Staged {
   readonly open: Calls.Open
   readonly at: string | Buffer
   readonly segment: string
+  /** The attributes of the file that is replaced, as they were before the content was written. */
+  readonly replaced: Attributes | undefined
   /** The attributes of the written file. */
   attributes: Attributes
   isGone: boolean
+  /** True while the temporary file has a random modification time. */
+  isMarked: boolean
+  /** The empty file that reserves the name. `unknown`: the connection was lost before the server confirmed it. */
+  reserved: Attributes | "unknown" | undefined
 }
 
 /** The errors of writes do not include Unsupported, so they show the `detail` of an IoError with this code. */
@@ -73,7 +79,7 @@ const withStaged = <A, E, R>(
   site: Site,
   session: Session,
   path: FsPath,
-  permissions: number | undefined,
+  replaced: Attributes | undefined,
   use: (staged: Staged) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Calls.Failure, R> =>
   Effect.uninterruptibleMask((restore) =>
@@ -82,14 +88,25 @@ const withStaged = <A, E, R>(
       let isOpened = false
       const at = below(pathsAlong(site, parent(path)).at(-1)!, segment)
       const flags = OpenFlag.read | OpenFlag.write | OpenFlag.create | OpenFlag.exclusive
-      // A replacement is never more accessible than the file that it replaces.
-      const opened = Calls.openFile(session, at, flags, restore, permissions === undefined ? {} : { mode: permissions })
+      // The content is written before the file gets the group of the replaced file, so no group may read it yet.
+      const values = replaced === undefined ? {} : { mode: permissionsOf(replaced) & 0o700 }
+      const opened = Calls.openFile(session, at, flags, restore, values)
       return Effect.onExit(
         Effect.flatMap(
           onRefused(opened, (refused) => refuse(session, site, refused)),
           (open) => {
             isOpened = true
-            const staged: Staged = { session, open, at, segment, attributes: {}, isGone: false }
+            const staged: Staged = {
+              session,
+              open,
+              at,
+              segment,
+              replaced,
+              attributes: {},
+              isGone: false,
+              isMarked: false,
+              reserved: undefined
+            }
             return Effect.ensuring(
               restore(use(staged)),
               Effect.sync(() => {
@@ -161,11 +178,15 @@ const settle = (site: Site, staged: Staged): Effect.Effect<void, Calls.Failure> 
     const { open, session } = staged
     if (site.isDurable) yield* writeRefused(site, session, Calls.sync(session, open))
     staged.attributes = yield* Calls.fileAttributes(session, open)
+    site.clock.seconds = staged.attributes.modified
   })
 
 const ignoreRefused = (effect: Effect.Effect<void, Calls.Failure>) => onRefused(effect, () => Effect.void)
 
-/** Copies owner, group and permission bits of the replaced file, and closes the written file. */
+/**
+ * Copies owner, group and permission bits of the replaced file, and closes the written file. A replacement is never more
+ * accessible than the file that it replaces: if the server refuses the group, no group gets access.
+ */
 const finish = (session: Session, staged: Staged, old: Attributes | undefined): Effect.Effect<void, Calls.Failure> =>
   Effect.gen(function* () {
     const isSameSession = session === staged.session && !staged.open.isClosed
@@ -174,12 +195,15 @@ const finish = (session: Session, staged: Staged, old: Attributes | undefined): 
     const { attributes } = staged
     if (old !== undefined) {
       const { gid, uid } = old
-      if (uid !== attributes.uid || gid !== attributes.gid) {
-        // Only an administrator may change the owner. The bits come last, because a change of owner may clear some of them.
-        yield* ignoreRefused(set({ uid, gid }))
-        yield* ignoreRefused(set({ mode: permissionsOf(old) }))
-      } else if (permissionsOf(old) !== permissionsOf(attributes)) yield* ignoreRefused(set({ mode: permissionsOf(old) }))
-      else if (isSameSession) return yield* Calls.close(session, staged.open)
+      let mode = permissionsOf(old)
+      const isOtherGroup = gid !== attributes.gid
+      if (isOtherGroup || uid !== attributes.uid) {
+        // Only an administrator may change the owner. Others may give a file to a group of theirs.
+        const withoutOwner = onRefused(set({ uid: attributes.uid, gid }), () => Effect.sync(() => void (mode &= ~0o070)))
+        yield* onRefused(set({ uid, gid }), () => (isOtherGroup ? withoutOwner : Effect.void))
+      } else if (mode === permissionsOf(attributes) && isSameSession) return yield* Calls.close(session, staged.open)
+      // The bits come last, because a change of owner may clear some of them.
+      yield* ignoreRefused(set({ mode }))
       staged.attributes = isSameSession
         ? yield* Calls.fileAttributes(session, staged.open)
         : ((yield* Calls.look(session, staged.at)) ?? attributes)
@@ -187,38 +211,91 @@ const finish = (session: Session, staged: Staged, old: Attributes | undefined): 
     if (isSameSession) yield* Calls.close(session, staged.open)
   })
 
+const unmark = (session: Session, staged: Staged): Effect.Effect<void, Calls.Failure> =>
+  Effect.suspend(() => {
+    const { accessed, modified } = staged.attributes
+    return Effect.andThen(
+      Calls.setAttributes(session, staged.at, { accessed: accessed ?? modified, modified }),
+      Effect.sync(() => void (staged.isMarked = false))
+    )
+  })
+
 /**
  * Tests whether two names are one file. The server does not report this, so the test sets the modification time of the
  * temporary file, and looks whether the other file has this time too.
  */
-const isSameFile = (session: Session, temporary: string | Buffer, at: string | Buffer): Effect.Effect<boolean, Calls.Failure> =>
-  Effect.gen(function* () {
-    const before = yield* Calls.look(session, temporary)
-    const other = yield* Calls.look(session, at)
-    if (before?.modified === undefined || other?.size !== before.size || other?.modified !== before.modified) return false
-    const { accessed = before.modified, modified } = before
-    const mark = yield* Random.nextIntBetween(0, 2 ** 31)
-    yield* Calls.setAttributes(session, temporary, { accessed, modified: mark })
-    const isSame = (yield* Calls.look(session, at))?.modified === mark
-    yield* Calls.setAttributes(session, temporary, { accessed, modified })
-    return isSame
-  })
+const isSameFile = (session: Session, staged: Staged, at: string | Buffer): Effect.Effect<boolean, Calls.Failure> =>
+  Effect.uninterruptible(
+    Effect.gen(function* () {
+      const before = yield* Calls.look(session, staged.at)
+      const other = yield* Calls.look(session, at)
+      if (before?.modified === undefined || other?.size !== before.size || other?.modified !== before.modified) return false
+      const mark = yield* Random.nextIntBetween(0, 2 ** 31)
+      staged.isMarked = true
+      yield* Calls.setAttributes(session, staged.at, { accessed: before.accessed ?? before.modified, modified: mark })
+      const isSame = (yield* Calls.look(session, at))?.modified === mark
+      yield* unmark(session, staged)
+      return isSame
+    })
+  )
+
+/** Tests whether a file has the attributes that the written file had. */
+const isWritten = ({ attributes }: Staged, found: Attributes | undefined): boolean =>
+  found?.modified !== undefined &&
+  found.modified === attributes.modified &&
+  found.size === attributes.size &&
+  found.mode === attributes.mode
+
+/** The permission bits of an empty file that reserves a name. Other programs hardly make files with these. */
+const reservedMode = 0o200
+
+/** Tests whether a file is the empty one with which this write has reserved the name. */
+const isReserved = ({ reserved }: Staged, found: Attributes | undefined): boolean =>
+  reserved !== undefined &&
+  found !== undefined &&
+  kindOf(found) === "file" &&
+  found.size === 0 &&
+  (reserved === "unknown"
+    ? permissionsOf(found) === reservedMode
+    : found.modified === reserved.modified && found.mode === reserved.mode)
+
+/** Replaces the empty file that reserves the name. */
+const replaceReserved = (session: Session, staged: Staged, to: string | Buffer): Effect.Effect<void, Calls.Failure> =>
+  Effect.tapError(Calls.renameOver(session, staged.at, to), (failure) =>
+    failure instanceof Refused ? Effect.ignore(Calls.removeFile(session, to)) : Effect.void
+  )
 
 /** Reserves a name with an empty file, and replaces it, on disks without hard links. */
-const reserveAndReplace = (session: Session, from: string | Buffer, to: string | Buffer): Effect.Effect<void, Calls.Failure> =>
-  // An interruption in between would leave the empty file.
-  Effect.uninterruptible(
-    Effect.andThen(
-      Calls.withFile(session, to, OpenFlag.write | OpenFlag.create | OpenFlag.exclusive, () => Effect.void),
-      Effect.onError(Calls.renameOver(session, from, to), () => Effect.ignore(Calls.removeFile(session, to)))
-    )
+const reserveAndReplace = (session: Session, staged: Staged, to: string | Buffer): Effect.Effect<void, Calls.Failure> => {
+  const flags = OpenFlag.write | OpenFlag.create | OpenFlag.exclusive
+  const reserved = Effect.uninterruptible(
+    Effect.suspend(() => {
+      staged.reserved = "unknown"
+      return Effect.flatMap(
+        onRefused(
+          Calls.openFile(session, to, flags, (effect) => effect, { mode: reservedMode }),
+          (refused) => {
+            staged.reserved = undefined
+            return Effect.fail(refused)
+          }
+        ),
+        (open) =>
+          Effect.ensuring(
+            ignoreRefused(Effect.map(Calls.fileAttributes(session, open), (attributes) => void (staged.reserved = attributes))),
+            Effect.sync(() => Calls.closeQuietly(session, open))
+          )
+      )
+    })
   )
+  // An interruption in between would leave the empty file.
+  return Effect.uninterruptible(Effect.andThen(reserved, replaceReserved(session, staged, to)))
+}
 
 /** Gives the temporary file a name that must be free. */
 const moveNew = (session: Session, staged: Staged, to: string | Buffer): Effect.Effect<void, Calls.Failure> => {
   const has = (extension: string) => session.extensions.has(extension)
   const otherwise = Effect.suspend(() =>
-    has(Calls.posixRename) ? reserveAndReplace(session, staged.at, to) : Calls.renameNew(session, staged.at, to)
+    has(Calls.posixRename) ? reserveAndReplace(session, staged, to) : Calls.renameNew(session, staged.at, to)
   )
   const moved = Effect.andThen(
     otherwise,
@@ -261,18 +338,26 @@ const publish = (
   const once = (session: Session, isRepeated: boolean): Effect.Effect<FileStat | undefined, Calls.Failure> =>
     Effect.gen(function* () {
       if ((yield* Calls.look(session, staged.at)) === undefined) {
-        // Only the rename of this write or another program removes the temporary file.
         if (!isRepeated) return yield* Effect.fail(temporaryLost)
+        staged.isGone = true
+        // The rename of this write has removed the temporary file, or another program or a restart of the server has.
+        const { found } = yield* placeOf(session, site, path)
+        return isWritten(staged, found) ? yield* done : yield* Effect.fail(unsure)
+      }
+      if (staged.isMarked) yield* unmark(session, staged)
+      const place = yield* placeOf(session, site, path)
+      if (isReserved(staged, place.found)) {
+        yield* finish(session, staged, undefined)
+        yield* onRefused(replaceReserved(session, staged, place.at), (refused) => refuse(session, site, refused))
         staged.isGone = true
         return yield* done
       }
-      const place = yield* placeOf(session, site, path)
       if (isRepeated && mode === "create" && place.found !== undefined) {
-        if (yield* isSameFile(session, staged.at, place.at)) return yield* done
+        if (yield* isSameFile(session, staged, place.at)) return yield* done
       }
       yield* checkTarget(site, session, mode, place)
       if (expected !== undefined && !isUnchanged(expected.found, place.found)) return undefined
-      yield* finish(session, staged, place.found)
+      yield* finish(session, staged, place.found ?? staged.replaced)
       if (mode === "replace") {
         yield* onRefused(moveOver(session, staged, place), (refused) => refuse(session, site, refused))
         return yield* done
@@ -280,7 +365,7 @@ const publish = (
       yield* onRefused(moveNew(session, staged, place.at), (refused) =>
         Effect.gen(function* () {
           if ((yield* Calls.look(session, place.at)) === undefined) return yield* refuse(session, site, refused)
-          if (!isRepeated || !(yield* isSameFile(session, staged.at, place.at))) return yield* Effect.fail(alreadyExists)
+          if (!isRepeated || !(yield* isSameFile(session, staged, place.at))) return yield* Effect.fail(alreadyExists)
         })
       )
       return yield* done
@@ -318,7 +403,7 @@ export const replaceFile = <E, R>(
     const written = Effect.flatMap(placeOf(session, site, path), (place) =>
       Effect.andThen(
         checkTarget(site, session, mode, place),
-        withStaged(site, session, path, place.found && permissionsOf(place.found), (staged) =>
+        withStaged(site, session, path, place.found, (staged) =>
           Effect.gen(function* () {
             yield* fill(site, staged, content)
             yield* settle(site, staged)
@@ -407,7 +492,7 @@ const appendByCopy = (
           const place = yield* placeOf(session, site, path)
           yield* checkTarget(site, session, "replace", place)
           const { at, found } = place
-          return yield* withStaged(site, session, path, found && permissionsOf(found), (staged) =>
+          return yield* withStaged(site, session, path, found, (staged) =>
             Effect.gen(function* () {
               const size = found?.size ?? 0
               if (size > 0) {
@@ -466,7 +551,7 @@ const appendStream = <E, R>(
         // Refuse a wrong target before the stream is read.
         const place = yield* placeOf(session, site, path)
         if (place.found !== undefined && kindOf(place.found) !== "file") return yield* Effect.fail(notAFile)
-        return yield* withStaged(site, session, path, 0o600, (staged) =>
+        return yield* withStaged(site, session, path, { mode: 0o600 }, (staged) =>
           Effect.gen(function* () {
             let small: Uint8Array = new Uint8Array()
             const length = yield* inBatches(content, (bytes, offset) => {

@@ -1,5 +1,6 @@
 /** Sftp with killed servers, cut connections, servers without extensions, full disks and interrupted calls. */
 import { assert, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -7,12 +8,12 @@ import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import { StatusCode, Type } from "../../../src/backends/sftp/wire.ts"
+import { makePacket, Reader, StatusCode, Type } from "../../../src/backends/sftp/wire.ts"
 import { type Algebra, make } from "../../../src/filesystem/Filesystem.ts"
 import { laws, suite } from "../../../src/testing/index.ts"
 import { directory } from "../../conformance/filesystems.ts"
 import { isSoak } from "../../runs.ts"
-import { type Between, passing, statusOf, through, without } from "./between.ts"
+import { type Between, type Packet, passing, statusOf, through, without } from "./between.ts"
 import { describeSftp, freshOn, openPiped, pipe, type Piped } from "./servers.ts"
 
 type Tree = Readonly<Record<string, string>>
@@ -106,7 +107,10 @@ const newTree = ({ run }: Case) =>
   Effect.gen(function* () {
     const root = yield* directory
     plantTree(root)
-    yield* run(make(yield* openPiped(root)))
+    const fs = make(yield* openPiped(root))
+    yield* run(fs)
+    // The server answers in order, so it has removed the temporary file before it answers this call.
+    yield* fs.exists("b.txt")
     return treeOf(root)
   })
 
@@ -228,11 +232,194 @@ describeSftp("Sftp, if the server is killed and started again", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("a network that needs longer for many bytes than for one answer does not fail a read", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const bytes = Buffer.alloc(2 * 1024 * 1024, 7)
+      Fs.writeFileSync(join(root, "a"), bytes)
+      const between = passing()
+      const fs = make(yield* openPiped(root, {}, { patience: { answerMillis: 200 } }, through(pipe(), between)))
+      between.onAnswer = ({ type }) =>
+        type === Type.data ? new Promise((resolve) => setTimeout(() => resolve("pass"), 150)) : "pass"
+      const { content: read } = yield* fs.readBytes("a")
+      assert.isTrue(bytes.equals(read))
+    }).pipe(Effect.scoped)
+  )
+
   it.live("calls after the layer is closed fail with Unavailable", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const fs = yield* Effect.scoped(Effect.map(openPiped(root), make))
       assert.strictEqual((yield* Effect.flip(fs.list(".")))._tag, "Unavailable")
+    }).pipe(Effect.scoped)
+  )
+})
+
+describeSftp("Sftp, if the connection is lost while a file gets its name", () => {
+  const isCall = ({ bytes, type }: Packet, extension: string) => type === Type.extended && bytes.includes(extension)
+
+  it.live("a replacement whose temporary file is gone succeeds only if the target is the written file", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      Fs.writeFileSync(join(root, "a"), "old\n")
+      const between = passing()
+      const fs = make(yield* openPiped(root, {}, {}, through(pipe(), between)))
+      between.onRequest = (packet) => {
+        if (!isCall(packet, "posix-rename@")) return "pass"
+        // The server starts again with an older state of the disk.
+        for (const name of hidden(treeOf(root))) Fs.rmSync(join(root, name))
+        return "cut"
+      }
+      const error = yield* Effect.flip(fs.write("a", "new content\n"))
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.include(error.message, "look whether it was made")
+      assert.deepStrictEqual(treeOf(root), { a: "old\n" })
+    }).pipe(Effect.scoped)
+  )
+
+  for (const fate of ["request", "answer"] as const) {
+    it.live(`a create without hard links is completed, whichever ${fate} is lost`, () =>
+      Effect.gen(function* () {
+        for (let nth = 1; nth < maxPackets; nth++) {
+          const root = yield* directory
+          const { arm, between, wasLost } = losing(nth, fate)
+          const { onAnswer } = without(["hardlink@openssh.com"])
+          const dial = through(pipe(), {
+            onRequest: between.onRequest,
+            onAnswer: (packet) => (packet.type === Type.version ? onAnswer(packet) : between.onAnswer(packet))
+          })
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const fs = make(yield* openPiped(root, {}, {}, dial))
+              arm()
+              yield* fs.write("new.txt", "content\n", { mode: "create" })
+              yield* fs.walk(".").pipe(Stream.runDrain)
+              yield* fs.exists("new.txt")
+            })
+          )
+          assert.deepStrictEqual(treeOf(root), { "new.txt": "content\n" }, `packet ${nth}`)
+          assert.strictEqual(Fs.statSync(join(root, "new.txt")).mode & 0o600, 0o600)
+          if (!wasLost()) return assert.isAbove(nth, 6)
+        }
+        assert.fail("the create needs more packets than expected")
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("an empty file of another program is not replaced by a repeated create without hard links", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const { onAnswer } = without(["hardlink@openssh.com"])
+      let isLost = false
+      const dial = through(pipe(), {
+        onRequest: (packet) => {
+          if (isLost || packet.type !== Type.open || !packet.bytes.includes("/new.txt")) return "pass"
+          isLost = true
+          Fs.writeFileSync(join(root, "new.txt"), "")
+          return "cut"
+        },
+        onAnswer
+      })
+      const fs = make(yield* openPiped(root, {}, {}, dial))
+      const error = yield* Effect.flip(fs.write("new.txt", "content\n", { mode: "create" }))
+      assert.strictEqual(error._tag, "AlreadyExists")
+      assert.deepStrictEqual(treeOf(root), { "new.txt": "" })
+    }).pipe(Effect.scoped)
+  )
+
+  for (const lostSet of [1, 2]) {
+    it.live(`a repeated create keeps the modification time if the answer to change ${lostSet} of the time is lost`, () =>
+      Effect.gen(function* () {
+        const root = yield* directory
+        let id: number | undefined
+        let time = 0
+        let sets = 0
+        const fs = make(
+          yield* openPiped(
+            root,
+            {},
+            {},
+            through(pipe(), {
+              onRequest: (packet) => {
+                if (time === 0 && isCall(packet, "hardlink@")) {
+                  time = Fs.statSync(join(root, hidden(treeOf(root))[0]!)).mtimeMs
+                  Fs.utimesSync(join(root, hidden(treeOf(root))[0]!), Math.floor(time / 1000), Math.floor(time / 1000))
+                  ;({ id } = packet)
+                } else if (time !== 0 && packet.type === Type.setstat && ++sets === lostSet) ({ id } = packet)
+                return "pass"
+              },
+              onAnswer: (packet) => {
+                if (packet.id !== id || time === 0) return "pass"
+                id = undefined
+                return "cut"
+              }
+            })
+          )
+        )
+        yield* fs.write("new.txt", "content\n", { mode: "create" })
+        assert.isAbove(sets, lostSet)
+        assert.strictEqual(Math.floor(Fs.statSync(join(root, "new.txt")).mtimeMs / 1000), Math.floor(time / 1000))
+      }).pipe(Effect.scoped)
+    )
+  }
+})
+
+describeSftp("Sftp replaces a file of another group", () => {
+  const otherGroup = 54_321
+
+  /** Pretends that the file `a` has another group, and answers each change of an owner as told. */
+  const withGroup = (isAccepted: (nth: number) => boolean) =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      Fs.writeFileSync(join(root, "a"), "old")
+      Fs.chmodSync(join(root, "a"), 0o664)
+      const owners: Array<readonly [number, number]> = []
+      const looks = new Set<number>()
+      const modes: Array<number> = []
+      const between: Between = {
+        onRequest: ({ bytes, id, type }) => {
+          const reader = new Reader(bytes.subarray(5))
+          if (type === Type.lstat && reader.bytes().toString().endsWith("/a")) looks.add(id)
+          if (type === Type.write) {
+            for (const name of hidden(treeOf(root))) modes.push(Fs.statSync(join(root, name)).mode & 0o777)
+          }
+          if (type !== Type.fsetstat) return "pass"
+          const handle = reader.bytes()
+          if ((reader.u32() & 2) === 0) return "pass"
+          owners.push([reader.u32(), reader.u32()])
+          const replaced = isAccepted(owners.length)
+            ? makePacket(Type.fsetstat, id, [handle, {}])
+            : makePacket(Type.remove, id, ["/missing"])
+          return replaced.subarray(4)
+        },
+        onAnswer: ({ bytes, id, type }) => {
+          if (type !== Type.attrs || !looks.has(id)) return "pass"
+          const changed = Buffer.from(bytes)
+          changed.writeUInt32BE(otherGroup, 5 + 4 + 8 + 4)
+          return changed
+        }
+      }
+      const fs = make(yield* openPiped(root, {}, {}, through(pipe(), between)))
+      yield* fs.write("a", "new")
+      assert.strictEqual(Fs.readFileSync(join(root, "a"), "utf8"), "new")
+      assert.deepStrictEqual(modes, [0o600], "no group reads the content before the file has its group")
+      return { owners, mode: Fs.statSync(join(root, "a")).mode & 0o777 }
+    })
+
+  it.live("with its group, if the server refuses only the owner", () =>
+    Effect.gen(function* () {
+      const { mode, owners } = yield* withGroup((nth) => nth === 2)
+      assert.deepStrictEqual(owners, [
+        [process.getuid!(), otherGroup],
+        [process.getuid!(), otherGroup]
+      ])
+      assert.strictEqual(mode, 0o664)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("without access for any group, if the server refuses the group", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* withGroup(() => false)).mode, 0o604)
     }).pipe(Effect.scoped)
   )
 })
@@ -399,6 +586,8 @@ describeSftp("Sftp and leftovers", () => {
       assert.strictEqual((yield* fs.list(".")).length, 2)
       assert.strictEqual((yield* Effect.flip(fs.delete("d")))._tag, "DirectoryNotEmpty")
       const yesterday = new Date(Date.now() - 25 * 60 * 60 * 1000)
+      yield* fs.write("own", "x")
+      yield* fs.delete("own")
       for (const folder of [".", "d"]) Fs.utimesSync(join(root, folder, foreign), yesterday, yesterday)
       assert.deepStrictEqual(
         (yield* fs.list(".")).map(({ name }) => name),
@@ -406,6 +595,29 @@ describeSftp("Sftp and leftovers", () => {
       )
       yield* fs.delete("d")
       assert.deepStrictEqual(treeOf(root), {})
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a temporary file of another machine stays, whatever the clock of this machine says", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      Fs.writeFileSync(join(root, foreign), "half")
+      const fs = make(yield* openPiped(root))
+      const clock = yield* Clock.Clock
+      const inTwoDays = () => Date.now() + 48 * 60 * 60 * 1000
+      const ahead: Clock.Clock = Object.assign(Object.create(clock), {
+        currentTimeMillis: Effect.sync(inTwoDays),
+        currentTimeMillisUnsafe: inTwoDays
+      })
+      yield* Effect.provideService(fs.list("."), Clock.Clock, ahead)
+      yield* fs.write("own", "x")
+      assert.strictEqual((yield* Effect.provideService(fs.list("."), Clock.Clock, ahead)).length, 2)
+      yield* fs.exists("own")
+      assert.isTrue(Fs.existsSync(join(root, foreign)))
+      // A layer that has not learned the time of the server removes no old one either.
+      Fs.utimesSync(join(root, foreign), 1, 1)
+      const other = make(yield* openPiped(root))
+      assert.strictEqual((yield* other.list(".")).length, 2)
     }).pipe(Effect.scoped)
   )
 

@@ -10,6 +10,7 @@ import { PassThrough, Writable } from "node:stream"
 import { parseKnownHosts } from "../../../src/backends/sftp/hostKeys.ts"
 import type { Dial } from "../../../src/backends/sftp/link.ts"
 import { open, type SftpOptions } from "../../../src/backends/sftp/open.ts"
+import { start } from "../../../src/backends/sftp/session.ts"
 import { type Field, makePacket, Reader, Type } from "../../../src/backends/sftp/wire.ts"
 import { make } from "../../../src/filesystem/Filesystem.ts"
 import { directory } from "../../conformance/filesystems.ts"
@@ -318,11 +319,72 @@ describe("Sftp with a server that lies", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("a listing with endless bytes of names ends with EFBIG", () =>
+    Effect.gen(function* () {
+      let left = 100
+      const names = Array.from({ length: 200 }, () => ["n".repeat(4096), "", { mode: fileMode }]).flat()
+      const packets = (type: number, id: number) =>
+        type === Type.readdir && left-- > 0 ? makePacket(Type.name, id, [200, ...names]) : undefined
+      const error = yield* Effect.flip((yield* lying(packets, 1_000_000)).list("."))
+      assert.deepInclude(error, { _tag: "IoError", code: "EFBIG" })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a server that sends a few bytes in each answer is asked only for the rest of each part", () =>
+    Effect.gen(function* () {
+      const size = 100_000
+      const content = Buffer.from(Array.from({ length: size }, (_, at) => at % 251))
+      let reads = 0
+      const fs = yield* lying((type, id, body) => {
+        if (type === Type.lstat && body.bytes().toString() !== "/")
+          return makePacket(Type.attrs, id, [{ size, mode: fileMode }])
+        if (type === Type.fstat) return makePacket(Type.attrs, id, [{ size, mode: fileMode }])
+        if (type !== Type.read) return undefined
+        reads++
+        body.bytes()
+        const at = body.u64()
+        return makePacket(Type.data, id, [content.subarray(at, at + Math.min(100, body.u32()))])
+      })
+      assert.isTrue(content.equals((yield* fs.readBytes("a", { limit: size })).content))
+      assert.isAtMost(reads, 1100)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a server that permits only a few bytes in a request is refused with EPROTO", () =>
+    Effect.gen(function* () {
+      const dial = liar((type, id) =>
+        type === Type.init
+          ? makePacket(Type.version, 3, ["limits@openssh.com", "1"])
+          : type === Type.extended
+            ? makePacket(Type.extendedReply, id, [1n << 18n, 8n, 8n, 0n])
+            : undefined
+      )
+      const fault = yield* Effect.flip(openPiped("/", {}, { patience: { attempts: 1 } }, dial))
+      assert.deepInclude(fault, { _tag: "IoError", code: "EPROTO" })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a hundred and fifty thousand requests wait for their turn, and an interruption withdraws them", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const dial = liar((type) => {
+        if (type === Type.remove) asked++
+        return undefined
+      })
+      const session = yield* start(yield* dial, 10_000)
+      const requests = Array.from({ length: 150_000 }, () => ({ type: Type.remove, fields: ["/a"] }))
+      assert.lengthOf(yield* session.askAll(requests), 150_000)
+      assert.strictEqual(asked, 150_000)
+      session.close()
+    })
+  )
+
   const lies: Record<string, readonly [(type: number, id: number) => Buffer | undefined, "list" | "read"]> = {
     "names nothing before the end of a directory": [
       (type, id) => (type === Type.readdir ? makePacket(Type.name, id, [0]) : undefined),
       "list"
     ],
+    "lists a name that no system permits": [named("n".repeat(4097)), "list"],
     "answers a request that was not sent": [
       (type, id) => (type === Type.opendir ? makePacket(Type.handle, id + 9, ["h"]) : undefined),
       "list"

@@ -1,0 +1,89 @@
+/** Bounds what a client may send over a WebSocket before it has shown the token. */
+import type * as NodeHttp from "node:http"
+import * as Effect from "effect/Effect"
+import type * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as RpcSerialization from "effect/rpc/RpcSerialization"
+import type * as Socket from "effect/socket/Socket"
+
+/** Tests the header `authorization` of a request. */
+export type IsAuthorized = (authorization: string | undefined) => boolean
+
+/** The most bytes that a client without the token may send on a connection. */
+export const maxStrangerBytes = 64 * 1024
+
+/** The milliseconds in which a client must show the token. */
+const maxStrangerMillis = 10_000
+
+/** The milliseconds in which a message that has arrived is read. */
+const readingMillis = 50
+
+/** Tests whether a message of a client has the token. The message can have any form. */
+const hasToken = (message: unknown, isAuthorized: IsAuthorized): boolean => {
+  const headers = (message as { readonly headers?: unknown } | null)?.headers
+  return (
+    Array.isArray(headers) &&
+    headers.some(
+      (pair: unknown) =>
+        Array.isArray(pair) && pair[0] === "authorization" && typeof pair[1] === "string" && isAuthorized(pair[1])
+    )
+  )
+}
+
+const guardReader = (reader: Socket.Reader, connection: NodeHttp.IncomingMessage["socket"], isAuthorized: IsAuthorized) => {
+  const start = connection.bytesRead
+  const parser = RpcSerialization.ndjson.makeUnsafe()
+  let isStranger = true
+  const end = () => void connection.destroy()
+  const patience = setTimeout(end, maxStrangerMillis)
+  let reading: NodeJS.Timeout | undefined
+  const stop = () => {
+    isStranger = false
+    clearTimeout(patience)
+    clearTimeout(reading)
+    connection.off("data", watch)
+    if (reading !== undefined) connection.resume()
+  }
+  const watch = () => {
+    if (reading !== undefined || connection.bytesRead - start <= maxStrangerBytes) return
+    // A message with the token may have arrived already.
+    connection.pause()
+    reading = setTimeout(end, readingMillis)
+  }
+  connection.on("data", watch).once("close", stop)
+  const inspect = (frames: ReadonlyArray<Uint8Array | string>): void => {
+    try {
+      for (const frame of frames) {
+        const messages = isStranger ? parser.decode(frame) : []
+        if (messages.some((message) => hasToken(message, isAuthorized))) stop()
+      }
+    } catch {
+      // The server refuses the message too.
+    }
+  }
+  return {
+    ...reader,
+    pull: Effect.tap(reader.pull, (frames) => Effect.sync(() => void (isStranger && inspect(frames))))
+  }
+}
+
+/** Returns the request with a WebSocket that is closed if its client sends too much before it shows the token. */
+export const guarded = (
+  request: HttpServerRequest.HttpServerRequest,
+  isAuthorized: IsAuthorized
+): HttpServerRequest.HttpServerRequest => {
+  const { socket: connection } = request.source as NodeHttp.IncomingMessage
+  const upgrade = Effect.map(
+    Effect.suspend(() => request.upgrade),
+    (socket): Socket.Socket => ({
+      ...socket,
+      reader: Effect.map(socket.reader, (reader) => guardReader(reader, connection, isAuthorized))
+    })
+  )
+  return new Proxy(request, {
+    get: (target, key) => {
+      if (key === "upgrade") return upgrade
+      const value: unknown = Reflect.get(target, key, target)
+      return typeof value === "function" ? value.bind(target) : value
+    }
+  })
+}
