@@ -39,7 +39,8 @@ const project = (name: string, include: ReadonlyArray<string>, exclude: Readonly
   test: {
     name,
     include: [...include],
-    exclude: [...exclude],
+    // A program of test/runtimes may contain tests of its own.
+    exclude: [...exclude, "**/node_modules/**"],
     isolate,
     setupFiles: ["test/sameRuns.ts"],
     testTimeout: 300_000,
