@@ -1,16 +1,15 @@
 /** The seven primitive operations on a workspace of a repository. */
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Random from "effect/Random"
 import * as Stream from "effect/Stream"
 import type { FileStat } from "../model/Entry.ts"
 import { accessDenied, type Fault, ioError, notADirectory, notAFile, notFound } from "../model/Fault.ts"
 import { type FsPath, root } from "../model/FsPath.ts"
 import { isBytes } from "../model/realms.ts"
 import type { Backend, Commit, Handle, Whole } from "../port/Backend.ts"
+import { makeClaims, maxAttempts, shortPause } from "../port/optimisticClaims.ts"
 import * as Request from "../port/Request.ts"
 import { Buffer, concatenate } from "../runtime/buffer.ts"
 import type { Hasher } from "../runtime/hash.ts"
@@ -36,22 +35,8 @@ import {
 /** The name by which `transaction` recognises a repository behind combinators. */
 export const backendName = "Repository"
 
-const maxAttempts = 32
 /** The largest append that is collected in memory. */
 const maxAppendBytes = 256 * 1024 * 1024
-/** The state of a claim: the entry that its holder looked at first. */
-interface Claim {
-  readonly path: FsPath
-  seen: { readonly entry: Entry | undefined } | undefined
-}
-
-const CurrentClaim: Context.Reference<Claim | undefined> = Context.Reference<Claim | undefined>("fs-algebra/repository/Claim", {
-  defaultValue: () => undefined
-})
-
-const claimOf = (path: FsPath): Effect.Effect<Claim | undefined> =>
-  Effect.map(CurrentClaim, (claim) => (claim?.path === path ? claim : undefined))
-
 const entrySize = (entry: Entry): number =>
   entry.kind === "file" ? sizeOf(entry.content) : entry.kind === "symlink" ? Buffer.byteLength(entry.target) : 0
 
@@ -143,8 +128,6 @@ const withoutValue = <E>(effect: Effect.Effect<Draft, E>) => Effect.map(effect, 
 
 const commitAtOnce: Commit = (publish) => publish
 
-const shortPause = Effect.flatMap(Random.nextBetween(1, 20), (millis) => Effect.sleep(millis))
-
 /** Remembers the states of the hashes of files that were appended to, so that the next append need not read the file. */
 const makeHashStates = () => {
   const states = new Map<string, Hasher>()
@@ -167,6 +150,7 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
   const { objects } = workspace
   const { identity } = options
   const hashStates = makeHashStates()
+  const { claim, claimOf } = makeClaims<{ readonly entry: Entry | undefined }>(overtaken)
 
   const note = (guard: Guard, entry: Entry | undefined): Effect.Effect<void> =>
     Effect.andThen(
@@ -314,20 +298,6 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
     )
 
   const locks = makeLocks()
-
-  /**
-   * Runs a check and the change that depends on it. No other writer is excluded: the change fails if the entry is not the one
-   * that the check has seen, and both run again.
-   */
-  const claim = <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> => {
-    const attempt = (left: number): Effect.Effect<A, E | Fault, R> =>
-      Effect.catch(
-        Effect.suspend(() => Effect.provideService(effect, CurrentClaim, { path, seen: undefined })),
-        (error): Effect.Effect<A, E | Fault, R> =>
-          error !== overtaken || left === 0 ? Effect.fail(error) : Effect.andThen(shortPause, attempt(left - 1))
-      )
-    return attempt(maxAttempts)
-  }
 
   const makeMany: NonNullable<Request.Handlers["MakeMany"]> = ({ entries }) =>
     Effect.gen(function* () {

@@ -130,6 +130,17 @@ export const syncDirectoryNow = (path: string): void => {
   }
 }
 
+/** Reads from the offset until the array is full or the file ends, and returns the number of bytes. */
+export const readAt = (descriptor: number, bytes: Uint8Array, offset: number): number => {
+  let done = 0
+  while (done < bytes.length) {
+    const read = Fs.readSync(descriptor, bytes, done, bytes.length - done, offset + done)
+    if (read === 0) break
+    done += read
+  }
+  return done
+}
+
 /**
  * Closes a descriptor and ignores errors. Use this function only for descriptors whose failed close cannot lose written
  * data.

@@ -1,7 +1,7 @@
 /** The requests of S3 that the backend needs, with parsed answers. */
 import type * as Xml from "effect/encoding/Xml"
 import * as Effect from "effect/Effect"
-import { ioError, type Fault } from "../../model/Fault.ts"
+import { accessDenied, ioError, type Fault } from "../../model/Fault.ts"
 import { randomUUID } from "../../runtime/node.ts"
 import { attributesOf, type EntryAttributes, headersOf, metadataPrefix } from "./attributes.ts"
 import { type Answer, childrenOf, type Client, hashHeader, parseXml, textOf } from "./client.ts"
@@ -51,6 +51,15 @@ const labelHeaders = ({ attributes, foreign }: Labels): Record<string, string> =
   ...foreign,
   ...(attributes === undefined ? {} : headersOf(attributes))
 })
+
+/** The largest number of parts that S3 permits. */
+export const maxParts = 10_000
+
+export const tooManyParts = (partSize: number): Fault =>
+  ioError(`an object may have at most ${maxParts} parts of ${partSize} bytes`, "EFBIG")
+
+/** A fault of its own, by which callers recognise that the object changed between a check and a write. */
+export const overtaken: Fault = accessDenied("busy", "other programs keep changing the object")
 
 export interface Part {
   readonly number: number

@@ -1,14 +1,11 @@
 /** The seven primitive operations on the objects of a bucket. */
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Random from "effect/Random"
 import * as Stream from "effect/Stream"
 import { type FileStat, stat as makeStat } from "../../model/Entry.ts"
 import {
-  accessDenied,
   alreadyExists,
   directoryNotEmpty,
   type Fault,
@@ -21,6 +18,7 @@ import {
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/realms.ts"
 import type { Backend, Child, Commit, Handle, Links, Rules } from "../../port/Backend.ts"
+import { makeClaims, maxAttempts, shortPause } from "../../port/optimisticClaims.ts"
 import { parallelExplore } from "../../port/parallelExplorer.ts"
 import { isReadOnly } from "../../port/Rules.ts"
 import { Buffer, concatenate } from "../../runtime/buffer.ts"
@@ -32,11 +30,14 @@ import { childOf, directoryKey, fileKey, isUnreachable } from "./keys.ts"
 import {
   absent,
   type Condition,
+  maxParts,
   noCondition,
   type ObjectHead,
   type Objects,
   type Part,
+  overtaken,
   type Stored,
+  tooManyParts,
   type Upload
 } from "./objects.ts"
 import type { Support } from "./probe.ts"
@@ -53,9 +54,6 @@ export interface Sizes {
 
 export const defaultSizes: Sizes = { firstRead: 1024 * 1024, part: 8 * 1024 * 1024, append: 64 * 1024 * 1024 }
 
-/** The largest number of parts that S3 permits. */
-const maxParts = 10_000
-
 /** The largest range of one request. */
 const maxRange = 8 * 1024 * 1024
 
@@ -63,28 +61,9 @@ const maxRange = 8 * 1024 * 1024
 const concurrentLists = 16
 
 const changed: Fault = ioError("the object changed while it was read; read it again", "ESTALE")
-/** A fault of its own, by which `claim` recognises that the object changed between the check and the write. */
-const overtaken: Fault = accessDenied("busy", "other programs keep changing the object")
 const modeChanged: Fault = ioError("the permission bits changed while the stream was written; write it again", "EAGAIN")
 const unreachable: Fault = invalidPath('its key has a segment "." or "..", which no request can express')
 const crossDevice: Fault = ioError("a bucket cannot rename; the entry must be copied", "EXDEV")
-
-/** The state of a claim: the tag that the object had when the holder first looked at it. */
-interface Claim {
-  readonly path: FsPath
-  seen: string | undefined
-}
-
-const CurrentClaim: Context.Reference<Claim | undefined> = Context.Reference<Claim | undefined>("fs-algebra/bucket/Claim", {
-  defaultValue: () => undefined
-})
-
-const claimOf = (path: FsPath): Effect.Effect<Claim | undefined> =>
-  Effect.map(CurrentClaim, (claim) => (claim?.path === path ? claim : undefined))
-
-const maxAttempts = 32
-
-const shortPause = Effect.flatMap(Random.nextBetween(1, 20), (millis) => Effect.sleep(millis))
 
 /** Makes a cache of the versions of objects, by key and tag. A tag belongs to one content, so an entry never becomes wrong. */
 const makeVersions = (limit: number) => {
@@ -116,6 +95,7 @@ export interface Settings {
 export const makePort = (settings: Settings): Backend => {
   const { metadata, objects, place, prefix, sizes, support } = settings
   const versions = makeVersions(10_000)
+  const { claim, claimOf } = makeClaims<string>(overtaken)
 
   const keyOf = (path: FsPath): Effect.Effect<string | undefined, Fault> => {
     const key = fileKey(prefix, path)
@@ -421,8 +401,6 @@ export const makePort = (settings: Settings): Backend => {
       return Effect.map(all, () => concatenate(parts))
     })
 
-  const tooManyParts: Fault = ioError(`an object may have at most ${maxParts} parts of ${sizes.part} bytes`, "EFBIG")
-
   /**
    * Writes a stream in parts of one size, so that memory stays flat. The object appears when the upload is completed. A
    * failed or interrupted upload is aborted.
@@ -442,7 +420,7 @@ export const makePort = (settings: Settings): Backend => {
       let modeAtStart: number | undefined
       const parts: Array<Part> = []
       const sendPart = Effect.gen(function* () {
-        if (parts.length === maxParts) return yield* Effect.fail(tooManyParts)
+        if (parts.length === maxParts) return yield* Effect.fail(tooManyParts(sizes.part))
         if (upload === undefined) {
           const key = yield* keyOf(path)
           if (key === undefined) return yield* Effect.fail(rootWriteFault(mode))
@@ -597,20 +575,6 @@ export const makePort = (settings: Settings): Backend => {
   })
 
   const locks = makeLocks()
-
-  /**
-   * Runs a check and the write that depends on it. No other program is excluded: the write names the tag of the object that
-   * the check has seen, and both run again if the store refuses the write.
-   */
-  const claim = <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> => {
-    const attempt = (left: number): Effect.Effect<A, E | Fault, R> =>
-      Effect.catch(
-        Effect.suspend(() => Effect.provideService(effect, CurrentClaim, { path, seen: undefined })),
-        (error): Effect.Effect<A, E | Fault, R> =>
-          error !== overtaken || left === 0 ? Effect.fail(error) : Effect.andThen(shortPause, attempt(left - 1))
-      )
-    return attempt(maxAttempts)
-  }
 
   const info: Backend["info"] = {
     name: "Bucket",

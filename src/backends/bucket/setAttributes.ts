@@ -6,14 +6,23 @@
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Random from "effect/Random"
-import { accessDenied, type Fault, ioError, notFound } from "../../model/Fault.ts"
+import { type Fault, notFound } from "../../model/Fault.ts"
 import type { FsPath } from "../../model/FsPath.ts"
+import { shortPause } from "../../port/optimisticClaims.ts"
 import { sha256 } from "../../runtime/hash.ts"
 import { isRoot, linkMode } from "../faults.ts"
 import { defaultDirectoryMode, defaultFileMode, type EntryAttributes } from "./attributes.ts"
 import { directoryKey } from "./keys.ts"
-import { absent, type Condition, noCondition, type ObjectHead, type Part } from "./objects.ts"
+import {
+  absent,
+  type Condition,
+  maxParts,
+  noCondition,
+  type ObjectHead,
+  overtaken,
+  type Part,
+  tooManyParts
+} from "./objects.ts"
 import type { Settings } from "./port.ts"
 
 interface Means {
@@ -33,9 +42,6 @@ interface Means {
 /** The number of times that a change is made again because other programs have changed the entry. */
 const maxRepeats = 8
 
-const busy: Fault = accessDenied("busy", "other programs keep changing the object")
-const tooManyParts: Fault = ioError("the object has too many parts of 8 MiB to be stored again", "EFBIG")
-const maxParts = 10_000
 const noBytes = new Uint8Array()
 const emptyHash = sha256(noBytes)
 
@@ -78,7 +84,7 @@ export const makeSetAttributes = ({ hashOf, headOf, isDirectory, keyOf, linkOf, 
       (changes.modifiedMillis === undefined || changes.modifiedMillis === attributes.modifiedMillis)
 
     const changeFile = (key: string, file: ObjectHead): Effect.Effect<boolean, Fault> => {
-      if (file.sizeBytes > maxParts * sizes.part) return Effect.fail(tooManyParts)
+      if (file.sizeBytes > maxParts * sizes.part) return Effect.fail(tooManyParts(sizes.part))
       if (file.sizeBytes > sizes.append) return rewriteInParts(key, file, merge(file))
       return Effect.flatMap(readWhole(key, file), (bytes) => {
         if (bytes === undefined) return Effect.succeed(false)
@@ -122,14 +128,9 @@ export const makeSetAttributes = ({ hashOf, headOf, isDirectory, keyOf, linkOf, 
         if (outcome === "kept") return Effect.void
         const isStored = wasStored || outcome === "stored"
         // Another program that sets other values again and again has the last word.
-        if (left === 0) return isStored ? Effect.void : Effect.fail(busy)
+        if (left === 0) return isStored ? Effect.void : Effect.fail(overtaken)
         const next = attempt(left - 1, isStored)
-        return outcome === "stored"
-          ? next
-          : Effect.andThen(
-              Effect.flatMap(Random.nextBetween(1, 20), (millis) => Effect.sleep(millis)),
-              next
-            )
+        return outcome === "stored" ? next : Effect.andThen(shortPause, next)
       })
     return attempt(maxRepeats, false)
   }

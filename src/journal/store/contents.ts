@@ -16,7 +16,8 @@ import type { ContentStore } from "../model.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"
 import { concatenate } from "../../runtime/buffer.ts"
 import { JournalError } from "../errors.ts"
-import { attempt, ioError, readAt, runAsync, sync, syncDirectory } from "./systemCalls.ts"
+import { attempt, ioError, runAsync, sync, syncDirectory } from "./systemCalls.ts"
+import { readAt } from "../../runtime/host.ts"
 
 const chunkSize = 65_536
 

@@ -3,7 +3,8 @@ import { Buffer } from "../../runtime/buffer.ts"
 import { sha256 } from "../../runtime/hash.ts"
 import { isUtf8 } from "../../runtime/node.ts"
 import { JournalError } from "../errors.ts"
-import { attempt, readAt } from "./systemCalls.ts"
+import { attempt } from "./systemCalls.ts"
+import { readAt } from "../../runtime/host.ts"
 
 // The text format of a journal: a header line, then one line of JSON for each entry, `{v, pos, at, entry}`.
 //

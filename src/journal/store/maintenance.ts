@@ -19,7 +19,8 @@ import * as Answered from "../leaf/answered.ts"
 import * as Codec from "./entryCopies.ts"
 import { claimFile, openFile, realPath } from "./fileStore.ts"
 import { compactedHeaderOf, type LocatedLine, readStart, scan } from "./format.ts"
-import { attempt, readAt } from "./systemCalls.ts"
+import { attempt } from "./systemCalls.ts"
+import { readAt } from "../../runtime/host.ts"
 
 /**
  * The facts about an intact journal file.

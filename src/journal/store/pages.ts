@@ -6,7 +6,7 @@ import { Buffer } from "../../runtime/buffer.ts"
 import type { Recorded } from "../model.ts"
 import { JournalError } from "../errors.ts"
 import { parseLine, type Point } from "./format.ts"
-import { readAt } from "./systemCalls.ts"
+import { readAt } from "../../runtime/host.ts"
 
 /** The largest number of entries and of bytes in a block. */
 const blockLimits = { entries: 256, bytes: 256 * 1024 } as const

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { isSystemError } from "../../model/realms.ts"
 import * as Host from "../../runtime/host.ts"
-import { Fs, getSystemErrorMessage } from "../../runtime/node.ts"
+import { getSystemErrorMessage } from "../../runtime/node.ts"
 import { JournalError } from "../errors.ts"
 
 /** Returns a system error as a JournalError. Throws other errors, because they are bugs of this program. */
@@ -25,14 +25,3 @@ export const sync = (operation: string, descriptor: number): Effect.Effect<void,
 
 export const syncDirectory = (operation: string, directory: string): Effect.Effect<void, JournalError> =>
   Host.syncDirectory(directory, (error) => ioError(operation, error))
-
-/** Reads from the offset until the array is full or the file ends, and returns the number of bytes. */
-export const readAt = (descriptor: number, bytes: Uint8Array, offset: number): number => {
-  let done = 0
-  while (done < bytes.length) {
-    const read = Fs.readSync(descriptor, bytes, done, bytes.length - done, offset + done)
-    if (read === 0) break
-    done += read
-  }
-  return done
-}

@@ -97,17 +97,6 @@ export const openFile = (path: string): { readonly descriptor: number; readonly 
   throw Object.assign(new Error("not a regular file"), { code: "EISDIR" })
 }
 
-/** Reads from the offset until the array is full or the file ends, and returns the number of bytes. */
-export const readAt = (descriptor: number, bytes: Uint8Array, offset: number): number => {
-  let done = 0
-  while (done < bytes.length) {
-    const read = Fs.readSync(descriptor, bytes, done, bytes.length - done, offset + done)
-    if (read === 0) break
-    done += read
-  }
-  return done
-}
-
 /** Creates a directory of the store, and refuses anything else that has its name. */
 export const ownDirectory = (path: string): void => {
   makeDirectories(path, 0o700)
@@ -152,7 +141,7 @@ const openFormat = (directory: string): void => {
   }
   try {
     const bytes = new Uint8Array(Math.min(found.size, maxFormatBytes))
-    readAt(found.descriptor, bytes, 0)
+    Host.readAt(found.descriptor, bytes, 0)
     if (new TextDecoder().decode(bytes) !== formatText) {
       throw invalid("the directory holds no store that this version can open; use another directory, or update fs-algebra")
     }

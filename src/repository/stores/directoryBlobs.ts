@@ -8,7 +8,7 @@ import { Fs, join } from "../../runtime/node.ts"
 import type { Operations } from "../BlobStore.ts"
 import type { StoreError } from "../errors.ts"
 import * as Blobs from "./blobs.ts"
-import { errorOf, openFile, ownDirectory, type Place, readAt } from "./directory.ts"
+import { errorOf, openFile, ownDirectory, type Place } from "./directory.ts"
 
 /** The number of bytes up to which a synchronous call is faster than a call in another thread. */
 const maxSyncBytes = 64 * 1024
@@ -45,7 +45,7 @@ export const make = (place: Place): Operations => {
     Effect.suspend(() => {
       const bytes = new Uint8Array(length)
       const cut = (done: number) => (done === length ? bytes : bytes.slice(0, done))
-      if (length <= maxSyncBytes) return attempt(what, () => cut(readAt(descriptor, bytes, offset)))
+      if (length <= maxSyncBytes) return attempt(what, () => cut(Host.readAt(descriptor, bytes, offset)))
       const readFrom = (done: number): Effect.Effect<Uint8Array, StoreError> =>
         Effect.flatMap(
           Host.awaited<number, StoreError>(

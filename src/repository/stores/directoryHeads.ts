@@ -16,7 +16,7 @@ import { Fs, join } from "../../runtime/node.ts"
 import * as ProcessLock from "../../runtime/processLock.ts"
 import type { Operations } from "../HeadStore.ts"
 import { StoreError } from "../errors.ts"
-import { foreign, openFile, type Place, readAt } from "./directory.ts"
+import { foreign, openFile, type Place } from "./directory.ts"
 import * as Heads from "./heads.ts"
 import * as Wakes from "./wakes.ts"
 
@@ -57,7 +57,7 @@ export const make = ({ attempt, directory, syncNames, withDraft }: Place): Opera
     if (found === undefined) return undefined
     try {
       const bytes = new Uint8Array(Math.min(found.size, maxFileBytes))
-      const content = new TextDecoder().decode(bytes.subarray(0, readAt(found.descriptor, bytes, 0)))
+      const content = new TextDecoder().decode(bytes.subarray(0, Host.readAt(found.descriptor, bytes, 0)))
       const [first, text, end, ...more] = content.split("\n")
       const workspace = parseName(first)
       if (workspace === undefined || text === undefined || end !== "" || more.length > 0 || fileOf(workspace) !== file) {

@@ -11,7 +11,7 @@ export interface Packet {
   readonly bytes: Buffer
 }
 
-/** What happens to a packet: it passes, another one passes instead, or the connection is cut. */
+/** The fate of a packet: it passes, another packet takes its place, or the connection is cut. */
 export type Fate = "pass" | "cut" | Buffer
 
 export interface Between {
