@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url"
 import { onDisk } from "./scratch.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
+const ssh2 = join(root, "node_modules/ssh2/lib/index.js")
 
 /** Returns the path of the bundled program. */
 export const bundled = (source: URL): string => {
@@ -31,6 +32,9 @@ export const bundled = (source: URL): string => {
     platform: "node",
     format: "esm",
     target: "node22",
+    // ssh2 reads its own directory, so it is loaded from there.
+    alias: { ssh2 },
+    external: [ssh2],
     // Libraries in CommonJS require the modules of Node.
     banner: { js: 'import { createRequire as requireFor } from "node:module"; const require = requireFor(import.meta.url);' }
   })

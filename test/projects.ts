@@ -10,7 +10,7 @@ export const buckets = ["test/backends/bucket/{faults,laws,store}.test.ts", "tes
 /** Files that start podman, Wine, NATS, Postgres, sshd, Chromium or another JavaScript runtime. */
 export const engines = [
   "test/backends/container/{docker,hostile,killed,life,overlay,sandbox}.test.ts",
-  "test/cli/container.test.ts",
+  "test/cli/{container,sftpRoot}.test.ts",
   "test/conformance/{containerExec,containerOverlay}.test.ts",
   "test/adapters/httpStaticFiles.browser.test.ts",
   "test/debug/browser/{accessible,files,large,live,panels,shell,unusual}.test.ts",

@@ -1,22 +1,29 @@
-/** Opens the roots that are not directories of this machine: servers and buckets. */
+/** Opens the roots that are not directories of this machine: servers, directories of SSH servers, and buckets. */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import { homedir, userInfo } from "node:os"
+import { join } from "node:path"
 import type { Filesystem } from "../filesystem/Filesystem.ts"
 import * as FsError from "../model/FsError.ts"
 import { openOperation } from "./advice.ts"
 import { type Complaint, usage } from "./exit.ts"
-import { parseRoot } from "./root.ts"
+import { parseRoot, type Root } from "./root.ts"
 import { Screen } from "./screen.ts"
-import { isToken, readTokenFile } from "./token.ts"
+import { isToken, readPrivateKey, readTokenFile } from "./token.ts"
 
 const environment = {
   token: Config.option(Config.Redacted("FS_ALGEBRA_TOKEN")),
   endpoint: Config.option(
     Config.NonEmptyString("AWS_ENDPOINT_URL_S3").pipe(Config.orElse(() => Config.NonEmptyString("AWS_ENDPOINT_URL")))
   ),
+  agent: Config.option(Config.NonEmptyString("SSH_AUTH_SOCK")),
+  key: Config.option(Config.NonEmptyString("FS_ALGEBRA_SSH_KEY")),
+  password: Config.option(Config.Redacted("FS_ALGEBRA_SSH_PASSWORD")),
+  knownHosts: Config.option(Config.NonEmptyString("FS_ALGEBRA_KNOWN_HOSTS")),
+  hostKeys: Config.option(Config.NonEmptyString("FS_ALGEBRA_HOST_KEYS")),
   region: Config.option(
     Config.NonEmptyString("AWS_REGION").pipe(Config.orElse(() => Config.NonEmptyString("AWS_DEFAULT_REGION")))
   )
@@ -38,6 +45,9 @@ export const readToken = Effect.fnUntraced(function* (file: string | undefined) 
   return isToken(Redacted.value(token)) ? token : yield* wrongVariable
 })
 
+const sftpHint =
+  "Check the address; FS_ALGEBRA_SSH_KEY or the SSH agent gives the key, and FS_ALGEBRA_KNOWN_HOSTS or FS_ALGEBRA_HOST_KEYS the keys of known servers."
+
 type Opened = Layer.Layer<Filesystem, FsError.FsError>
 
 const openServer = Effect.fnUntraced(function* (url: string, tokenFile: string | undefined) {
@@ -52,6 +62,50 @@ const openBucket = Effect.fnUntraced(function* (bucket: string, prefix: string) 
   return layer({ bucket, prefix, endpoint, region }) as Opened
 })
 
+const noLogin = usage(
+  "there is no key and no password for the SSH server",
+  "Start an SSH agent that has your key, or set FS_ALGEBRA_SSH_KEY to the file of a private key without a passphrase."
+)
+
+/** Returns the name of the user of this program, or `undefined` if the system has no name for it. */
+const currentUser = (): string | undefined => {
+  try {
+    return userInfo().username
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Returns the login for SSH servers. What the variables of this program name takes precedence over the agent, which offers
+ * all its keys.
+ */
+const readLogin = Effect.gen(function* () {
+  const file = yield* configured(environment.key)
+  const privateKey = file === undefined ? undefined : yield* readPrivateKey(file)
+  const password = yield* configured(environment.password)
+  if (privateKey !== undefined || password !== undefined) return { privateKey, password }
+  const agent = yield* configured(environment.agent)
+  return agent === undefined ? yield* noLogin : { agent }
+})
+
+/** Opens a directory of an SSH server whose key is known. */
+const openSftp = Effect.fnUntraced(function* ({ host, path, port, user }: Extract<Root, { readonly _tag: "Sftp" }>) {
+  const username = user ?? currentUser()
+  if (username === undefined) return yield* usage("the user for the SSH server is not known", "Give sftp://USER@HOST/PATH.")
+  const login = yield* readLogin
+  const fingerprints = yield* configured(environment.hostKeys)
+  const knownHosts = (yield* configured(environment.knownHosts)) ?? join(homedir(), ".ssh", "known_hosts")
+  const hostKeys = fingerprints === undefined ? { knownHosts } : fingerprints.split(/[\s,]+/).filter((key) => key !== "")
+  const { layer } = yield* Effect.promise(() => import("../backends/Sftp.ts"))
+  return layer({ host, port, username, root: path, ...login, hostKeys }) as Opened
+})
+
+const noServer = usage(
+  "--token-file applies to a root that is a server of fs-algebra",
+  "Leave out --token-file, or give the address of a server."
+)
+
 /** Opens a root that is not a directory of this machine. Returns `undefined` for a directory. */
 export const openRoot = (
   text: string,
@@ -60,16 +114,19 @@ export const openRoot = (
   Effect.gen(function* () {
     const root = parseRoot(text, (yield* Screen).directory)
     if (root._tag === "Directory") {
-      return tokenFile === undefined
-        ? undefined
-        : yield* usage(
-            "--token-file applies to a root that is a server",
-            "Leave out --token-file, or give the address of a server."
-          )
+      return tokenFile === undefined ? undefined : yield* noServer
     }
     if (root._tag === "Invalid") return yield* usage(`the root ${JSON.stringify(text)} is not valid: ${root.detail}`, root.hint)
-    const opened = root._tag === "Server" ? yield* openServer(root.url, tokenFile) : yield* openBucket(root.bucket, root.prefix)
-    return Layer.catch(opened, (error) =>
-      Layer.effectContext(Effect.fail(FsError.promote(FsError.toFault(error), openOperation, text)))
-    ) as Opened
+    if (root._tag !== "Server" && tokenFile !== undefined) return yield* noServer
+    const opened =
+      root._tag === "Server"
+        ? yield* openServer(root.url, tokenFile)
+        : root._tag === "Sftp"
+          ? yield* openSftp(root)
+          : yield* openBucket(root.bucket, root.prefix)
+    return Layer.catch(opened, (error) => {
+      const fault = FsError.toFault(error)
+      const advised = root._tag === "Sftp" && fault._tag === "Unavailable" ? { ...fault, hint: sftpHint } : fault
+      return Layer.effectContext(Effect.fail(FsError.promote(advised, openOperation, text)))
+    }) as Opened
   })

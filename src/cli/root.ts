@@ -7,11 +7,18 @@ export type Root =
   | { readonly _tag: "Directory" }
   | { readonly _tag: "Server"; readonly url: string }
   | { readonly _tag: "Bucket"; readonly bucket: string; readonly prefix: string }
+  | {
+      readonly _tag: "Sftp"
+      readonly user: string | undefined
+      readonly host: string
+      readonly port: number
+      readonly path: string
+    }
   | { readonly _tag: "Invalid"; readonly detail: string; readonly hint: string }
 
 const directory: Root = { _tag: "Directory" }
 
-const schemes = "http://HOST:PORT, ws://HOST:PORT, unix:PATH, ssh://HOST/PATH or s3://BUCKET/PREFIX"
+const schemes = "http://HOST:PORT, ws://HOST:PORT, unix:PATH, ssh://HOST/PATH, sftp://HOST/PATH or s3://BUCKET/PREFIX"
 
 const invalid = (detail: string, hint: string): Root => ({ _tag: "Invalid", detail, hint })
 
@@ -37,6 +44,35 @@ const parseSsh = (text: string): Root =>
         "Give ssh://USER@HOST/PATH, or ssh://HOST/~/PATH for a path in the home directory."
       )
 
+const decoded = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+const parseSftp = (text: string): Root => {
+  const parts = /^sftp:\/\/(?:([^\s/:@]+)@)?(\[[\da-f:.]+\]|[\w.][\w.-]*)(?::(\d{1,5}))?(\/.+)$/is.exec(text)
+  const [, user, host = "", port = "22", encoded = ""] = parts ?? []
+  const username = user === undefined ? undefined : decoded(user)
+  const path = decoded(encoded)
+  if (parts === null || path === undefined || (user !== undefined && username === undefined)) {
+    return invalid(
+      "an address of sftp needs a host and a path, and has no password",
+      "Give sftp://USER@HOST/PATH, or sftp://HOST/~/PATH for a path in the login directory. A password is given in FS_ALGEBRA_SSH_PASSWORD."
+    )
+  }
+  const home = /^\/~(?:\/+|$)/.exec(path)
+  return {
+    _tag: "Sftp",
+    user: username,
+    host: host.replace(/^\[(.*)\]$/, "$1"),
+    port: Number(port),
+    path: home === null ? path : path.slice(home[0].length) || "."
+  }
+}
+
 const parseBucket = (text: string): Root => {
   const [bucket = "", ...rest] = text.slice("s3://".length).split("/")
   return bucket === "" || /[@?#]/.test(bucket)
@@ -58,7 +94,7 @@ export const parseRoot = (text: string, currentDirectory: string): Root => {
       ? invalid("the address has no path", "Give unix:PATH, relative to the current directory or absolute.")
       : { _tag: "Server", url: `unix:${resolve(currentDirectory, path)}` }
   }
-  const isKnown = /^(?:https?|wss?|ssh|s3)$/.test(name)
+  const isKnown = /^(?:https?|wss?|ssh|sftp|s3)$/.test(name)
   if (scheme[2] === undefined) {
     return isKnown && !existsSync(resolve(currentDirectory, text))
       ? invalid("there is no such directory, and an address has two slashes", `Give a directory, ${schemes}.`)
@@ -66,6 +102,7 @@ export const parseRoot = (text: string, currentDirectory: string): Root => {
   }
   if (name === "s3") return parseBucket(text)
   if (name === "ssh") return parseSsh(text)
+  if (name === "sftp") return parseSftp(text)
   return isKnown
     ? parseServer(text)
     : invalid(`${name}: is not a kind of address that can be a root`, `Give a directory, ${schemes}.`)
@@ -83,6 +120,8 @@ export const rootName = (text: string, currentDirectory: string): string => {
       return basename(resolve(currentDirectory, text))
     case "Server":
       return root.url.replace(/^\w+:(?:\/\/)?/, "")
+    case "Sftp":
+      return `${root.host}:${root.path}`
     case "Bucket":
       return root.prefix === "" ? root.bucket : `${root.bucket}/${root.prefix}`
     case "Invalid":
@@ -94,6 +133,8 @@ export const rootName = (text: string, currentDirectory: string): string => {
 export const rootIdentity = (text: string, currentDirectory: string): string | undefined => {
   const root = parseRoot(text, currentDirectory)
   if (root._tag === "Server") return root.url
+  if (root._tag === "Sftp")
+    return `sftp://${root.user ?? ""}@${root.host.toLowerCase()}:${root.port} ${root.path.replace(/\/+$/, "")}`
   return root._tag === "Bucket" ? `s3://${root.bucket}/${root.prefix.replace(/\/+$/, "")}` : undefined
 }
 

@@ -1,4 +1,4 @@
-/** Reads the file of a token. */
+/** Reads the files of tokens and private keys. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { closeSync, fstatSync, openSync, readSync } from "node:fs"
@@ -32,11 +32,10 @@ const complaint = (
   file: string,
   what: string,
   hint: string
-) => hostPathError(tag, "token", file, what, hint)
+) => hostPathError(tag, "open", file, what, hint)
 
-const nameHint = "Name a file that contains the token in one line, relative to the current directory."
-
-const read = (path: string, file: string): string | Complaint => {
+/** Returns the text of a file. Refuses a file of this user that other users can read. */
+const read = (path: string, file: string, maxBytes: number, nameHint: string): string | undefined | Complaint => {
   let descriptor: number
   try {
     descriptor = openSync(path, "r")
@@ -57,16 +56,8 @@ const read = (path: string, file: string): string | Complaint => {
         `Make the file private: chmod 600 ${file}`
       )
     }
-    const bytes = readAtMost(descriptor, maxTokenBytes + 1)
-    const token = new TextDecoder().decode(bytes).replace(/\r?\n$/, "")
-    return bytes.length <= maxTokenBytes && isToken(token)
-      ? token
-      : complaint(
-          "InvalidArgument",
-          file,
-          `is not a token: one line of at most ${maxTokenBytes.toLocaleString("en")} visible ASCII characters`,
-          "Make a token, for example with: head -c 32 /dev/urandom | base64"
-        )
+    const bytes = readAtMost(descriptor, maxBytes + 1)
+    return bytes.length > maxBytes ? undefined : new TextDecoder().decode(bytes)
   } catch (error) {
     return complaint(
       "AccessDenied",
@@ -79,11 +70,46 @@ const read = (path: string, file: string): string | Complaint => {
   }
 }
 
+interface Kind {
+  readonly maxBytes: number
+  readonly nameHint: string
+  readonly wrong: string
+  readonly wrongHint: string
+  /** Returns the secret of a text, or `undefined` if the text has none. */
+  readonly secretOf: (text: string) => string | undefined
+}
+
+const readSecret =
+  ({ maxBytes, nameHint, secretOf, wrong, wrongHint }: Kind) =>
+  (file: string): Effect.Effect<Redacted.Redacted, Complaint, Screen> =>
+    Effect.flatMap(Screen, ({ directory }) =>
+      Effect.suspend(() => {
+        const text = read(resolve(directory, file), file, maxBytes, nameHint)
+        if (typeof text === "object") return Effect.fail(text)
+        const secret = text === undefined ? undefined : secretOf(text)
+        return secret === undefined
+          ? Effect.fail(complaint("InvalidArgument", file, wrong, wrongHint))
+          : Effect.succeed(Redacted.make(secret))
+      })
+    )
+
 /** Returns the token of a file. Refuses a file of this user that other users can read. */
-export const readTokenFile = (file: string): Effect.Effect<Redacted.Redacted, Complaint, Screen> =>
-  Effect.flatMap(Screen, ({ directory }) =>
-    Effect.suspend(() => {
-      const token = read(resolve(directory, file), file)
-      return typeof token === "string" ? Effect.succeed(Redacted.make(token)) : Effect.fail(token)
-    })
-  )
+export const readTokenFile = readSecret({
+  maxBytes: maxTokenBytes,
+  nameHint: "Name a file that contains the token in one line, relative to the current directory.",
+  wrong: `is not a token: one line of at most ${maxTokenBytes.toLocaleString("en")} visible ASCII characters`,
+  wrongHint: "Make a token, for example with: head -c 32 /dev/urandom | base64",
+  secretOf: (text) => {
+    const token = text.replace(/\r?\n$/, "")
+    return isToken(token) ? token : undefined
+  }
+})
+
+/** Returns the private key of a file. Refuses a file of this user that other users can read. */
+export const readPrivateKey = readSecret({
+  maxBytes: 64 * 1024,
+  nameHint: "Set FS_ALGEBRA_SSH_KEY to the file of a private key, relative to the current directory.",
+  wrong: "is not a private key",
+  wrongHint: "Name the file of a private key, such as ~/.ssh/id_ed25519, and not that of its public key.",
+  secretOf: (text) => (text.includes("PRIVATE KEY-----") ? text : undefined)
+})
