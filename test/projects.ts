@@ -5,7 +5,11 @@
  */
 
 /** Files that start an S3 server. */
-export const buckets = ["test/backends/bucket/{faults,laws,store}.test.ts", "test/repository/stores/bucket.test.ts"]
+export const buckets = [
+  "test/backends/bucket/{faults,laws,store,trees}.test.ts",
+  "test/journal/leafBucket.test.ts",
+  "test/repository/stores/bucket.test.ts"
+]
 
 /** Files that start podman, Wine, NATS, Postgres, sshd, Chromium or another JavaScript runtime. */
 export const engines = [
@@ -18,7 +22,7 @@ export const engines = [
   "test/backends/sftp/{faults,hosts,laws}.test.ts",
   "test/history/containers.test.ts",
   "test/integration/endToEnd.test.ts",
-  "test/journal/jetStream{,Branch,Processes}.test.ts",
+  "test/journal/{jetStream,jetStreamBranch,jetStreamProcesses,leafSftp}.test.ts",
   "test/repository/stores/postgres.test.ts",
   "test/repository/workspaces.processes.test.ts",
   "test/runtimes/**/*.test.ts",

@@ -1,6 +1,7 @@
 /**
  * A leaf serves the requests of a journal with a filesystem. It reads requests, carries them out, and appends the answers.
- * `make` and `layer` serve any filesystem; `posixFS`, `windowsFS` and `mockFS` create the filesystem from settings.
+ * `make` and `layer` serve any filesystem; `posixFS`, `windowsFS`, `mockFS`, `s3FS` and `sftpFS` create the filesystem from
+ * settings.
  *
  * - Each request is answered once. A request that has an answer is never carried out again, even after a restart.
  * - Two requests run in the order of the journal if they have the same path, or if the path of one is below the path of the
@@ -29,16 +30,20 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import * as Bucket from "../backends/Bucket.ts"
 import * as InMemory from "../backends/InMemory.ts"
 import * as PosixHost from "../backends/PosixHost.ts"
+import * as Sftp from "../backends/Sftp.ts"
 import * as WindowsHost from "../backends/WindowsHost.ts"
 import { type Algebra, Filesystem, make as makeAlgebra } from "../filesystem/Filesystem.ts"
 import * as Caller from "../filesystem/operations/call.ts"
 import {
+  type BackendError,
   InvalidArgument,
   type InvalidPath,
   type NotADirectory,
@@ -57,7 +62,7 @@ import * as Dispatch from "./leaf/dispatch.ts"
 import * as Executor from "./leaf/executor.ts"
 import type { LeafContext } from "./leaf/model.ts"
 import * as SettingsModule from "./leaf/settings.ts"
-import { type LeafOptions, MockFS, PosixFS, type Settings, WindowsFS } from "./leaf/settings.ts"
+import { type LeafOptions, MockFS, PosixFS, S3FS, type Settings, SftpFS, WindowsFS } from "./leaf/settings.ts"
 import * as Checkpoints from "./leaf/survey.ts"
 
 const superseded = Symbol()
@@ -138,6 +143,8 @@ export {
   type LeafOptions,
   MockFS,
   PosixFS,
+  S3FS,
+  SftpFS,
   WindowsFS
 } from "./leaf/settings.ts"
 
@@ -281,6 +288,92 @@ export const mockFS = (
         ...options,
         ...settings
       })
+    )
+  )
+
+/**
+ * The errors of a leaf over files that are elsewhere.
+ *
+ * @since 0.1.0
+ */
+export type RemoteLeafError = BackendError | InvalidArgument | Daemon.DaemonError
+
+/**
+ * The options of a leaf over a bucket.
+ *
+ * @since 0.1.0
+ */
+export interface S3Options extends OtherOptions<S3FS> {
+  /**
+   * The keys that sign the requests, as in `Bucket`.
+   * @default the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the configuration
+   */
+  readonly credentials?: Bucket.BucketOptions["credentials"]
+}
+
+/**
+ * Runs a leaf over a bucket. Fails with InvalidArgument if a setting is invalid, and with the errors of `Bucket.make`.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const s3FS = (
+  config: typeof S3FS.Encoded,
+  { credentials, ...options }: S3Options = {}
+): Layer.Layer<never, RemoteLeafError, Journal> =>
+  Layer.unwrap(
+    Effect.map(decode(S3FS, config), ({ bucket, conditional, endpoint, keyPrefix, metadata, region, ...settings }) => {
+      const { allowDelete, allowWrite } = settings
+      const place = { bucket, prefix: keyPrefix, endpoint, region, credentials }
+      // Without the permission to write, opening the bucket writes nothing either.
+      return layerOver(Bucket.make({ ...place, conditional, metadata, allowWrite, allowDelete }), {
+        name: nameWithPrefix("S3FS", options),
+        ...options,
+        ...settings
+      })
+    })
+  )
+
+/**
+ * The options of a leaf over a directory of an SSH server. One of `privateKey`, `password` and the setting `agent` is required.
+ *
+ * @since 0.1.0
+ */
+export interface SftpOptions extends OtherOptions<SftpFS> {
+  /** A private key without a passphrase, in the format of OpenSSH or PEM. */
+  readonly privateKey?: Redacted.Redacted | undefined
+  readonly password?: Redacted.Redacted | undefined
+}
+
+/**
+ * Runs a leaf over a directory of an SSH server. Fails with InvalidArgument if a setting is invalid, and with the errors of
+ * `Sftp.make`.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const sftpFS = (
+  config: typeof SftpFS.Encoded,
+  { password, privateKey, ...options }: SftpOptions = {}
+): Layer.Layer<never, RemoteLeafError, Journal> =>
+  Layer.unwrap(
+    Effect.flatMap(
+      decode(SftpFS, config),
+      ({ agent, durable, host, hostKeys, knownHosts, port, rootPath, unsafeReplace, username, ...settings }) => {
+        if (knownHosts !== undefined && hostKeys.length > 0) {
+          return Effect.fail(SettingsModule.invalid("hostKeys", "give either hostKeys or knownHosts"))
+        }
+        const { allowDelete, allowWrite } = settings
+        const server = { host, port, username, agent, privateKey, password }
+        const keys = knownHosts === undefined ? hostKeys : { knownHosts }
+        const durability = durable ? "file" : "none"
+        return Effect.succeed(
+          layerOver(
+            Sftp.make({ ...server, root: rootPath, hostKeys: keys, durability, unsafeReplace, allowWrite, allowDelete }),
+            { name: nameWithPrefix("SftpFS", options), ...options, ...settings }
+          )
+        )
+      }
     )
   )
 

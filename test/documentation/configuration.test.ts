@@ -197,13 +197,28 @@ describe("the guide to configuration", () => {
         return codeIn(names!).map((name, i) => [name, told[i] ?? told[0] ?? values!] as const)
       })
     )
-    const decode = Schema.decodeUnknownSync(
-      Schema.Struct({ ...Leaf.PosixFS.fields, useLongPaths: Leaf.WindowsFS.fields.useLongPaths, ...Leaf.MockFS.fields })
-    )
-    const defaults = Object.entries(decode({ rootPath: "/" }))
-    for (const [name, value] of defaults)
-      assert.strictEqual(rows.get(name), name === "rootPath" ? "required" : String(value), name)
-    assert.strictEqual(rows.size, defaults.length)
+    const fields = {
+      ...Leaf.PosixFS.fields,
+      useLongPaths: Leaf.WindowsFS.fields.useLongPaths,
+      ...Leaf.MockFS.fields,
+      ...Leaf.S3FS.fields,
+      ...Leaf.SftpFS.fields
+    }
+    const required = { rootPath: "/", bucket: "bucket", host: "host", username: "me" }
+    const decoded: Readonly<Record<string, unknown>> = Schema.decodeUnknownSync(Schema.Struct(fields))(required)
+    for (const name of Object.keys(fields)) {
+      const value = decoded[name]
+      const told =
+        name in required
+          ? "required"
+          : value === undefined
+            ? "none"
+            : typeof value === "string" || Array.isArray(value)
+              ? JSON.stringify(value)
+              : String(value)
+      assert.strictEqual(rows.get(name), told, name)
+    }
+    assert.strictEqual(rows.size, Object.keys(fields).length)
   })
 
   it("has each environment variable that the command line reads", () => {

@@ -65,6 +65,28 @@ describe("the settings of the leaves", () => {
       followSymlinks: true,
       caseInsensitive: false
     })
+    assert.deepStrictEqual(Schema.decodeUnknownSync(Leaf.S3FS)({ bucket: "reports" }), {
+      bucket: "reports",
+      keyPrefix: "",
+      region: "us-east-1",
+      ...common,
+      followSymlinks: true,
+      preservePermissions: false,
+      metadata: false,
+      conditional: true
+    })
+    assert.deepStrictEqual(Schema.decodeUnknownSync(Leaf.SftpFS)({ host: "h", username: "me", rootPath: "files" }), {
+      host: "h",
+      port: 22,
+      username: "me",
+      rootPath: "files",
+      hostKeys: [],
+      ...common,
+      followSymlinks: true,
+      preservePermissions: false,
+      durable: true,
+      unsafeReplace: false
+    })
   })
 
   it.effect("make the construction of a leaf fail with the name of a setting that is invalid", () =>
@@ -84,6 +106,18 @@ describe("the settings of the leaves", () => {
         [Leaf.windowsFS({ rootPath: "C:\\CON" }), "rootPath"],
         [Leaf.windowsFS({ rootPath: "C:\\x", chunkSize: 0 }), "chunkSize"],
         [Leaf.mockFS({ chunkSize: Number.NaN }), "chunkSize"],
+        [Leaf.s3FS(wrong({})), "bucket"],
+        [Leaf.s3FS({ bucket: "" }), "bucket"],
+        [Leaf.s3FS({ bucket: "reports", keyPrefix: "a/../b" }), "prefix"],
+        [Leaf.s3FS({ bucket: "reports", endpoint: "http://me:secret@host" }), "endpoint"],
+        [Leaf.s3FS(wrong({ bucket: "reports", secretAccessKey: "secret" })), "secretAccessKey"],
+        [Leaf.sftpFS(wrong({ host: "h", username: "me" })), "rootPath"],
+        [Leaf.sftpFS({ host: "h", username: "me", rootPath: "" }), "rootPath"],
+        [Leaf.sftpFS({ host: "h", username: "me", rootPath: "/", port: 0 }), "port"],
+        [Leaf.sftpFS({ host: "me@h", username: "me", rootPath: "/", agent: "/agent" }), "host"],
+        [Leaf.sftpFS({ host: "h", username: "me", rootPath: "/" }), "privateKey"],
+        [Leaf.sftpFS(wrong({ host: "h", username: "me", rootPath: "/", password: "secret" })), "password"],
+        [Leaf.sftpFS({ host: "h", username: "me", rootPath: "/", knownHosts: "/k", hostKeys: ["SHA256:x"] }), "hostKeys"],
         [Leaf.mockFS({}, { concurrency: 0 }), "concurrency"],
         [Leaf.mockFS({}, { timeout: 0 }), "timeout"],
         [Leaf.mockFS({}, { idle: -1 }), "idle"],

@@ -85,6 +85,68 @@ export const MockFS = Schema.Struct({
 /** @since 0.1.0 */
 export type MockFS = typeof MockFS.Type
 
+const linkSettings = {
+  /** True if FileStat follows a symlink, as in `PosixFS`. @default true */
+  followSymlinks: trueByDefault,
+  /** True if a copy keeps permission bits, as in `PosixFS`. @default false */
+  preservePermissions: falseByDefault
+}
+
+/**
+ * The settings of a leaf over a bucket. The secrets are options of `s3FS`.
+ *
+ * @since 0.1.0
+ */
+export const S3FS = Schema.Struct({
+  bucket: Schema.String,
+  /** The keys of the files begin with this prefix. The leaf never accesses other objects. @default "" */
+  keyPrefix: Schema.String.pipe(Schema.withDecodingDefaultKey(Effect.succeed(""))),
+  /** The address of the store, such as `http://127.0.0.1:9000`. @default AWS S3 in the region */
+  endpoint: Schema.optionalKey(Schema.String),
+  /** @default "us-east-1" */
+  region: Schema.String.pipe(Schema.withDecodingDefaultKey(Effect.succeed("us-east-1"))),
+  ...commonSettings,
+  ...linkSettings,
+  /** True to keep permission bits, times and symlinks as metadata of the objects, as in `Bucket`. @default false */
+  metadata: falseByDefault,
+  /** True to refuse a store that ignores the conditions of writes, as in `Bucket`. @default true */
+  conditional: trueByDefault
+})
+/** @since 0.1.0 */
+export type S3FS = typeof S3FS.Type
+
+/**
+ * The settings of a leaf over a directory of an SSH server. The secrets are options of `sftpFS`.
+ *
+ * @since 0.1.0
+ */
+export const SftpFS = Schema.Struct({
+  host: Schema.String,
+  /** @default 22 */
+  port: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 65_535 })).pipe(
+    Schema.withDecodingDefaultKey(Effect.succeed(22))
+  ),
+  username: Schema.String,
+  /** The directory on the server, absolute or relative to the login directory. */
+  rootPath: Schema.String.check(
+    Schema.makeFilter((path: string) => (path !== "" && !path.includes("\0")) || "the root must be a directory on the server")
+  ),
+  /** The socket of an SSH agent, such as the value of SSH_AUTH_SOCK. */
+  agent: Schema.optionalKey(Schema.String),
+  /** The known_hosts file with the keys of the server. A server with another key is refused. */
+  knownHosts: Schema.optionalKey(Schema.String),
+  /** SHA-256 fingerprints of the server's keys, instead of `knownHosts`. @default none, so that every server is refused */
+  hostKeys: Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
+  ...commonSettings,
+  ...linkSettings,
+  /** True if a completed write is on the server's disk, as `durability: "file"` of `Sftp`. @default true */
+  durable: trueByDefault,
+  /** True to replace a file in two steps on servers that cannot replace it atomically, as in `Sftp`. @default false */
+  unsafeReplace: falseByDefault
+})
+/** @since 0.1.0 */
+export type SftpFS = typeof SftpFS.Type
+
 /**
  * The options of a leaf.
  *
