@@ -18,7 +18,7 @@
  *   server that replaces a directory by a link during a call can lead the call outside.
  * - Preconditions are atomic within one filesystem. Another program can write between the check and the write.
  * - The server must speak version 3 of the protocol, as all common servers do, and its names must be case-sensitive.
- * - A server without `posix-rename@openssh.com` cannot replace a file: the write fails with IoError `Unsupported`,
+ * - A server without `posix-rename@openssh.com` cannot replace a file: the write fails with Unsupported,
  *   unless `unsafeReplace` is true. Such a server makes no links either.
  * - An append of more than the server takes in one request (255 KiB with OpenSSH) copies the file. An append of another program
  *   meanwhile is noticed by size and time, except within the last moments.

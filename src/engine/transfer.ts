@@ -16,7 +16,8 @@ import {
   notFound,
   accessDenied,
   invalidArgument,
-  ioError
+  ioError,
+  unsupported
 } from "../model/Fault.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
@@ -364,7 +365,7 @@ const copyLink = (
 ): Effect.Effect<TransferResult, Fault> => {
   const links = port.links
   if (links === undefined) {
-    return Effect.fail(located(ioError("this backend has no symbolic links", "ENOTSUP"), to))
+    return Effect.fail(located(unsupported("symbolic links"), to))
   }
   const leaf: CreatedLeaf = { path: to, stat: undefined }
   const known = Effect.ignore(Effect.map(port.stat(to), (stat) => void (leaf.stat = stat)))

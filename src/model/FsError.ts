@@ -321,7 +321,17 @@ const stat = [...path, ...backend, NotFound] as const
 const list = [...stat, NotADirectory, LimitExceeded] as const
 const stream = [...stat, NotAFile, InvalidArgument] as const
 const readBytes = [...stream, LimitExceeded] as const
-const write = [...stat, AlreadyExists, NotAFile, NotADirectory, DiskFull, LimitExceeded, InvalidArgument, Conflict] as const
+const write = [
+  ...stat,
+  AlreadyExists,
+  NotAFile,
+  NotADirectory,
+  DiskFull,
+  LimitExceeded,
+  InvalidArgument,
+  Conflict,
+  Unsupported
+] as const
 const mkdir = [...stat, AlreadyExists, NotADirectory, DiskFull] as const
 
 /**
@@ -389,6 +399,7 @@ export type WriteError =
   | LimitExceeded
   | InvalidArgument
   | Conflict
+  | Unsupported
 
 /** The errors of `edit`. @since 0.1.0 */
 export const EditError = Schema.Union([...write, NotText])
@@ -414,7 +425,8 @@ export const TransferError = Schema.Union([
   DiskFull,
   LimitExceeded,
   InvalidArgument,
-  DirectoryNotEmpty
+  DirectoryNotEmpty,
+  Unsupported
 ])
 /** @since 0.1.0 */
 export type TransferError = Exclude<WriteError, Conflict> | DirectoryNotEmpty

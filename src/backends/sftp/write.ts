@@ -52,11 +52,9 @@ interface Staged {
   reserved: Attributes | "unknown" | undefined
 }
 
-/** The errors of writes do not include Unsupported, so they show the `detail` of an IoError with this code. */
-export const noAtomicReplacement: Fault = {
-  ...unsupported("replacing a file atomically"),
-  detail: "the server lacks the extension posix-rename@openssh.com; unsafeReplace: true removes the old file first"
-}
+export const noAtomicReplacement: Fault = unsupported(
+  "atomic replacement of files (the server lacks the extension posix-rename@openssh.com; unsafeReplace: true removes the old file first)"
+)
 
 const temporaryLost: Fault = ioError("another program removed the temporary file of this write; try again", "ESTALE")
 const streamLost: Fault = unavailable("the connection was lost while a stream was written; the file is unchanged, try again")

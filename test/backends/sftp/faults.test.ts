@@ -498,7 +498,7 @@ describeSftp("Sftp on a server without extensions", () => {
       const changes = [Effect.asVoid(fs.write("a", "three")), Effect.asVoid(fs.move("b", "a", { overwrite: true }))]
       for (const change of changes) {
         const error = yield* Effect.flip<void, { readonly _tag: string; readonly message: string }, never>(change)
-        assert.deepInclude<object>(error, { _tag: "IoError", code: "Unsupported" })
+        assert.strictEqual(error._tag, "Unsupported")
         assert.include(error.message, "posix-rename@openssh.com")
         assert.include(error.message, "unsafeReplace: true")
       }
