@@ -10,7 +10,8 @@
  *
  * Limits:
  *
- * - There is no rename. A move copies and deletes, and other programs can see both.
+ * - There is no rename. A move copies and deletes, and other programs can see both. The store itself copies files of more than
+ *   1 MiB, if it keeps the conditions that a write of the content would keep.
  * - There is no watching. Symlinks, permission bits and times of directories exist only with `metadata: true`.
  * - An append rewrites the object, up to 64 MiB.
  * - An open file of at most 1 MiB keeps its content. A read from a larger file fails with IoError `ESTALE` if the object is

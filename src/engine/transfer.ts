@@ -380,6 +380,32 @@ const copyLink = (
 const copyFile = (
   port: Backend,
   from: FsPath.FsPath,
+  ends: CopyTarget,
+  made: CreatedEntries
+): Effect.Effect<TransferResult, Fault> => {
+  const perform = performing(port, "CopyFile")
+  const byContent = copyContent(port, from, ends, made)
+  if (perform === undefined || port.rules?.decidesModeOfCopies === true) return byContent
+  const { keepsModes, target, to } = ends
+  const leaf: CreatedLeaf = { path: to, stat: undefined }
+  const how: WriteHow = target === undefined ? { commit: (publish) => recordCreated(made, leaf, publish) } : {}
+  const mode = target === undefined ? "create" : "replace"
+  const keepsMode = target === undefined && keepsModes !== false
+  return Effect.flatMap(
+    locate(to, perform({ _tag: "CopyFile", path: from, to, mode, keepsMode, how })),
+    Option.match({
+      onNone: () => byContent,
+      onSome: (stat) => {
+        leaf.stat = stat
+        return Effect.succeed({ files: 1, directories: 0, bytes: stat.sizeBytes })
+      }
+    })
+  )
+}
+
+const copyContent = (
+  port: Backend,
+  from: FsPath.FsPath,
   { keepsModes, target, to }: CopyTarget,
   made: CreatedEntries
 ): Effect.Effect<TransferResult, Fault> =>

@@ -187,6 +187,12 @@ export const around = (self: Backend): Backend => {
           counts(read, perform(request), ({ bytes }) => bytes),
           ({ bytes }) => bytes
         ),
+      CopyFile: (request) =>
+        counts(
+          written,
+          counts(read, perform(request), ({ sizeBytes }) => sizeBytes),
+          ({ sizeBytes }) => sizeBytes
+        ),
       Edit: (request) => counts(written, perform(request), (edited) => edited.bytesWritten)
     }))
   }

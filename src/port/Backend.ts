@@ -492,7 +492,7 @@ const withObservedBytes = (self: Backend, observe: NonNullable<Interceptor["byte
  * bypass the functions.
  *
  * If `operation` is given without `request`, the backend also loses `perform`, so that the engine runs every operation.
- * If `bytes` is given, the backend answers no `Edit` and no `CopyTree` request, because the bytes of the files would
+ * If `bytes` is given, the backend answers no `Edit`, `CopyTree` and `CopyFile` request, because the bytes of the files would
  * not be visible.
  *
  * @example

@@ -90,6 +90,21 @@ export type Plain =
    */
   | { readonly _tag: "CopyTree"; readonly path: FsPath; readonly to: FsPath }
   /**
+   * Copies a regular file, without sending its content through this program.
+   *
+   * `create` and `replace` are those of a primitive write, and the answer is the stat of the copy. With `keepsMode`, the copy
+   * gets the permission bits of the file. The `path` of a fault is the source or the target. A backend that cannot keep what
+   * a write of the content would keep declines.
+   */
+  | {
+      readonly _tag: "CopyFile"
+      readonly path: FsPath
+      readonly to: FsPath
+      readonly mode: "create" | "replace"
+      readonly keepsMode: boolean
+      readonly how?: WriteHow | undefined
+    }
+  /**
    * Creates new entries, each directory before its entries, and replaces nothing.
    *
    * The answer tells for each entry whether it was created. An entry that was not created completely does not exist
@@ -132,6 +147,7 @@ export interface Answers {
   readonly Look: ReadonlyArray<Seen>
   readonly RemoveTree: DeleteResult
   readonly CopyTree: TransferResult
+  readonly CopyFile: FileStat
   readonly MakeMany: ReadonlyArray<boolean>
   readonly Write: { readonly version?: string | undefined }
   readonly Edit: Edited
@@ -293,6 +309,7 @@ export const mapPath = <R extends Request>(request: R, into: (path: FsPath) => F
     case "MakeMany":
       return { ...request, entries: self.entries.map((entry) => ({ ...entry, path: into(entry.path) })) }
     case "CopyTree":
+    case "CopyFile":
     case "Move":
       return { ...request, path: into(self.path), to: into(self.to) }
     default:
@@ -314,6 +331,8 @@ export const mapped = (
   const handle = handleOf(self)
   return dispatching((request) => {
     const answer = handle(mapPath(request, into))
-    return request._tag === "Remove" || request._tag === "Move" ? Effect.mapError(answer, out) : answer
+    return request._tag === "Remove" || request._tag === "Move" || request._tag === "CopyFile"
+      ? Effect.mapError(answer, out)
+      : answer
   }, self.tags)
 }

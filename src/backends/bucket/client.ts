@@ -57,6 +57,8 @@ export interface Call {
   readonly body?: Uint8Array | undefined
   /** The largest body of an answer, in bytes. @default 16 MiB */
   readonly maxBytes?: number | undefined
+  /** The bytes that the store itself handles, for which it gets time as for the bytes of a body. */
+  readonly workBytes?: number | undefined
 }
 
 export interface Answer {
@@ -72,6 +74,14 @@ export interface Client {
   readonly send: (call: Call) => Effect.Effect<Answer, Fault>
   /** Converts an answer that the caller does not expect. */
   readonly refused: (answer: Answer) => Effect.Effect<never, Fault>
+  /** Converts the refusal of a part of a request. */
+  readonly faultOf: (refusal: Pick<Refusal, "code" | "message" | "status">) => Fault
+  /** The number of times that a request, or a part of it that the store refuses for now, is sent. */
+  readonly attempts: number
+  /** The pause after so many attempts. */
+  readonly pause: (done: number) => Effect.Effect<void>
+  /** Returns the name of an object for the header `x-amz-copy-source`. */
+  readonly sourceOf: (key: string) => string
 }
 
 /** Throws the error again. Because a handler catches the failure of the import, bundlers treat the package as optional. */
@@ -88,8 +98,10 @@ const loadSigner = Effect.tryPromise({
 const encode = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
 
+const encodeKey = (key: string): string => `/${key.split("/").map(encode).join("/")}`
+
 const urlOf = ({ bucket, endpoint }: Target, { key, query }: Call): string => {
-  const path = key === undefined ? "" : `/${key.split("/").map(encode).join("/")}`
+  const path = key === undefined ? "" : encodeKey(key)
   const pairs = Object.entries(query ?? {}).map(([name, value]) => `${encode(name)}=${encode(value)}`)
   return `${endpoint}/${encode(bucket)}${path}${pairs.length === 0 ? "" : `?${pairs.join("&")}`}`
 }
@@ -142,7 +154,7 @@ const refusalOf = ({ body, headers, status }: Answer): Effect.Effect<Refusal> =>
 /** The longest part of a store's own message that a fault shows. */
 const maxMessage = 200
 
-const faultOf = ({ bucket, endpoint, region }: Target, refusal: Refusal): Fault => {
+const faultOf = ({ bucket, endpoint, region }: Target, refusal: Omit<Refusal, "region"> & Partial<Refusal>): Fault => {
   const { code, message, status } = refusal
   const said = `the store answered ${status}${code === "" ? "" : ` ${code.slice(0, 60)}`}`
   const why = message === "" ? said : `${said} (${message.slice(0, maxMessage)})`
@@ -199,7 +211,7 @@ const faultOf = ({ bucket, endpoint, region }: Target, refusal: Refusal): Fault 
 }
 
 /** Statuses after which the same request may succeed. */
-const isTransient = (status: number): boolean => status === 429 || (status >= 500 && status !== 501 && status !== 507)
+export const isTransient = (status: number): boolean => status === 429 || (status >= 500 && status !== 501 && status !== 507)
 
 /** Statuses that prove that the request was not applied. */
 const isRejected = (status: number): boolean => status === 429 || status === 503
@@ -302,7 +314,7 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
           )
         }),
         Effect.timeoutOrElse({
-          duration: patience.requestMillis + Math.floor((call.body?.length ?? 0) / 131_072) * 1000,
+          duration: patience.requestMillis + Math.floor((call.workBytes ?? call.body?.length ?? 0) / 131_072) * 1000,
           orElse: () =>
             Effect.succeed(
               lost({ _tag: "Timeout", detail: `the store at ${target.endpoint} did not answer in time; try again later` })
@@ -344,5 +356,12 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
         return Effect.flatMap(correctClock(answer), (again) => (again ? send(call, done, isRepeated) : Effect.succeed(answer)))
       })
 
-    return { send: (call) => send(call), refused }
+    return {
+      send: (call) => send(call),
+      refused,
+      faultOf: (refusal) => faultOf(target, refusal),
+      attempts: patience.attempts,
+      pause,
+      sourceOf: (key) => `/${encode(target.bucket)}${encodeKey(key)}`
+    }
   })

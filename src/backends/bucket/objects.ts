@@ -2,9 +2,11 @@
 import type * as Xml from "effect/encoding/Xml"
 import * as Effect from "effect/Effect"
 import { accessDenied, ioError, type Fault } from "../../model/Fault.ts"
-import { randomUUID } from "../../runtime/node.ts"
+import { Buffer } from "../../runtime/buffer.ts"
+import { sha256 } from "../../runtime/hash.ts"
+import { crypto, randomUUID } from "../../runtime/node.ts"
 import { attributesOf, type EntryAttributes, headersOf, metadataPrefix } from "./attributes.ts"
-import { type Answer, childrenOf, type Client, hashHeader, parseXml, textOf } from "./client.ts"
+import { type Answer, childrenOf, type Client, hashHeader, isTransient, parseXml, textOf } from "./client.ts"
 
 export interface ObjectHead {
   /** The entity tag, with the quotes of the header. */
@@ -149,9 +151,40 @@ const pageOf = (root: Xml.Element | undefined): Page | undefined => {
   return { objects, prefixes, next: textOf(root, "IsTruncated") === "true" && token !== "" ? token : undefined }
 }
 
+/** Tests whether XML carries the key unchanged to any store. Some remove blanks at the ends. */
+export const isBatchable = (key: string): boolean => key === key.trim() && !/[\0-\x1f\x7f\ufffe\uffff]/.test(key)
+
+/** The status that a store would answer to a request of its own, by the code of an error in a batch. */
+const statusOfCode: Readonly<Record<string, number>> = {
+  AccessDenied: 403,
+  InternalError: 500,
+  OperationAborted: 503,
+  RequestTimeout: 503,
+  ServiceUnavailable: 503,
+  SlowDown: 503
+}
+
+/** Returns the MD5 that batches carry, or `undefined` on machines whose rules forbid MD5. */
+const md5 = (bytes: Uint8Array): string | undefined => {
+  try {
+    return crypto().createHash("md5").update(bytes).digest("base64")
+  } catch {
+    return undefined
+  }
+}
+
+/** An object that was not deleted. Without a key, any object of the batch. */
+export interface Failed {
+  readonly key: string | undefined
+  readonly fault: Fault
+  readonly isTransient: boolean
+}
+
 const escapeXml = (text: string): string => text.replace(/[<>&"]/g, (character) => `&#${character.charCodeAt(0)};`)
 
 const encoder = new TextEncoder()
+
+const base64 = (hex: string): string => Buffer.from(hex, "hex").toString("base64")
 
 export type Got = { readonly head: ObjectHead; readonly bytes: Uint8Array } | "changed" | undefined
 
@@ -179,6 +212,31 @@ export interface Objects {
     readonly limit?: number | undefined
     readonly after?: string | undefined
   }) => Effect.Effect<Page, Fault>
+  /**
+   * Deletes up to 1,000 objects in one request, and returns those that are not deleted. A missing object counts as deleted.
+   * Returns `undefined` if the store does not take the request.
+   */
+  readonly removeMany: (keys: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Failed> | undefined, Fault>
+  /** The number of times that deletions are sent, and the pause after so many. */
+  readonly patience: Pick<Client, "attempts" | "pause">
+  /**
+   * Copies an object of at most 5 GiB in the store, if it still has the tag. `Refused` says that one of the two conditions
+   * failed.
+   */
+  readonly copy: (
+    from: Source,
+    key: string,
+    condition: Condition,
+    form: TagForm,
+    labels: Labels
+  ) => Effect.Effect<Stored, Fault>
+  /** Copies a range of an object as a part. Returns `undefined` if the object is not the one with the tag. */
+  readonly copyPart: (
+    upload: Upload,
+    number: number,
+    from: Source,
+    range?: { readonly offset: number; readonly length: number }
+  ) => Effect.Effect<Part | undefined, Fault>
   readonly startUpload: (key: string, labels?: Labels) => Effect.Effect<Upload, Fault>
   readonly putPart: (upload: Upload, number: number, bytes: Uint8Array) => Effect.Effect<Part, Fault>
   readonly complete: (
@@ -190,13 +248,20 @@ export interface Objects {
   readonly abort: (upload: Upload) => Effect.Effect<void, Fault>
 }
 
+/** The object that is copied. */
+export interface Source {
+  readonly key: string
+  readonly etag: string
+  readonly sizeBytes: number
+}
+
 export interface Upload {
   readonly key: string
   readonly id: string
   readonly writeId: string
 }
 
-export const make = ({ refused, send }: Client): Objects => {
+export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Client): Objects => {
   const head: Objects["head"] = (key) =>
     Effect.flatMap(send({ method: "HEAD", key }), (answer) => {
       if (answer.status === 404) return Effect.succeed(undefined)
@@ -223,8 +288,102 @@ export const make = ({ refused, send }: Client): Objects => {
     return refused(answer)
   }
 
+  /** Reads the answer to slow work. The store may begin its answer with 200, and report a failure in the body. */
+  const storedLate = (answer: Answer, key: string, writeId: string, name: string): Effect.Effect<Stored, Fault> =>
+    answer.status !== 200
+      ? stored(answer, key, writeId)
+      : Effect.flatMap(parseXml(answer.body), (root): Effect.Effect<Stored, Fault> => {
+          if (root?.name === name) return Effect.succeed({ _tag: "Stored", etag: `"${bare(textOf(root, "ETag"))}"` })
+          const code = textOf(root, "Code")
+          return Effect.flatMap(settle(key, writeId), (found) =>
+            found._tag === "Stored" || code === "PreconditionFailed" || code === "ConditionalRequestConflict"
+              ? Effect.succeed(found)
+              : root === undefined
+                ? Effect.fail(malformed)
+                : refused({ ...answer, status: code === "NoSuchUpload" ? 404 : 500 })
+          )
+        })
+
+  const sourceHeaders = ({ etag, key }: Source): Record<string, string> => ({
+    "x-amz-copy-source": sourceOf(key),
+    "x-amz-copy-source-if-match": `"${bare(etag)}"`
+  })
+
   return {
     head,
+    patience: { attempts, pause },
+    removeMany: (keys) => {
+      const objects = keys.map((key) => `<Object><Key>${escapeXml(key)}</Key></Object>`)
+      const body = encoder.encode(
+        `<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet>${objects.join("")}</Delete>`
+      )
+      const hash = md5(body)
+      const headers = hash === undefined ? { "x-amz-checksum-sha256": base64(sha256(body)) } : { "content-md5": hash }
+      return Effect.flatMap(
+        send({ method: "POST", query: { delete: "" }, headers: { ...headers, "content-type": "application/xml" }, body }),
+        (answer) =>
+          answer.status !== 200
+            ? Effect.succeed(undefined)
+            : Effect.map(parseXml(answer.body), (root): ReadonlyArray<Failed> => {
+                if (root?.name !== "DeleteResult") return [{ key: undefined, fault: malformed, isTransient: true }]
+                return childrenOf(root, "Error")
+                  .map((error) => ({
+                    key: textOf(error, "Key"),
+                    code: textOf(error, "Code"),
+                    message: textOf(error, "Message")
+                  }))
+                  .filter(({ code }) => code !== "NoSuchKey")
+                  .map(({ code, key, message }) => {
+                    const status = statusOfCode[code] ?? 400
+                    return { key, fault: faultOf({ code, message, status }), isTransient: isTransient(status) }
+                  })
+              })
+      )
+    },
+    copy: (from, key, condition, form, labels) =>
+      Effect.suspend(() => {
+        const writeId = randomUUID()
+        return Effect.flatMap(
+          send({
+            method: "PUT",
+            key,
+            headers: {
+              ...conditionHeaders(condition, form),
+              ...labelHeaders(labels),
+              ...sourceHeaders(from),
+              "x-amz-metadata-directive": "REPLACE",
+              "x-amz-tagging-directive": "REPLACE",
+              [writeIdHeader]: writeId
+            },
+            workBytes: from.sizeBytes
+          }),
+          (answer) => storedLate(answer, key, writeId, "CopyObjectResult")
+        )
+      }),
+    copyPart: ({ id, key }, number, from, range) =>
+      Effect.flatMap(
+        send({
+          method: "PUT",
+          key,
+          query: { partNumber: String(number), uploadId: id },
+          headers: {
+            ...sourceHeaders(from),
+            ...(range === undefined
+              ? {}
+              : { "x-amz-copy-source-range": `bytes=${range.offset}-${range.offset + range.length - 1}` })
+          },
+          workBytes: range?.length ?? from.sizeBytes
+        }),
+        (answer): Effect.Effect<Part | undefined, Fault> => {
+          if (answer.status === 412) return Effect.succeed(undefined)
+          if (answer.status !== 200) return refused(answer)
+          return Effect.flatMap(parseXml(answer.body), (root) => {
+            const etag = textOf(root, "ETag")
+            if (root?.name === "CopyPartResult" && etag !== "") return Effect.succeed({ number, etag })
+            return root?.name === "Error" ? refused({ ...answer, status: 500 }) : Effect.fail(malformed)
+          })
+        }
+      ),
     get: (key, offset, length, etag) =>
       Effect.flatMap(
         send({
@@ -344,23 +503,7 @@ export const make = ({ refused, send }: Client): Objects => {
           headers: { ...conditionHeaders(condition, form), "content-type": "application/xml" },
           body: encoder.encode(`<CompleteMultipartUpload>${list.join("")}</CompleteMultipartUpload>`)
         }),
-        (answer) =>
-          answer.status !== 200
-            ? stored(answer, key, writeId)
-            : // The store may begin its answer with 200 and report a failure in the body.
-              Effect.flatMap(parseXml(answer.body), (root): Effect.Effect<Stored, Fault> => {
-                if (root?.name === "CompleteMultipartUploadResult") {
-                  return Effect.succeed({ _tag: "Stored", etag: textOf(root, "ETag") })
-                }
-                const code = textOf(root, "Code")
-                return Effect.flatMap(settle(key, writeId), (found) =>
-                  found._tag === "Stored" || code === "PreconditionFailed" || code === "ConditionalRequestConflict"
-                    ? Effect.succeed(found)
-                    : root === undefined
-                      ? Effect.fail(malformed)
-                      : refused({ ...answer, status: code === "NoSuchUpload" ? 404 : 500 })
-                )
-              })
+        (answer) => storedLate(answer, key, writeId, "CompleteMultipartUploadResult")
       )
     },
     abort: ({ id, key }) => Effect.asVoid(send({ method: "DELETE", key, query: { uploadId: id } }))

@@ -20,6 +20,7 @@ import { isBytes } from "../../model/realms.ts"
 import type { Backend, Child, Commit, Handle, Links, Rules } from "../../port/Backend.ts"
 import { makeClaims, maxAttempts, shortPause } from "../../port/optimisticClaims.ts"
 import { parallelExplore } from "../../port/parallelExplorer.ts"
+import * as Request from "../../port/Request.ts"
 import { isReadOnly } from "../../port/Rules.ts"
 import { Buffer, concatenate } from "../../runtime/buffer.ts"
 import { hasher, sha256 } from "../../runtime/hash.ts"
@@ -41,6 +42,8 @@ import {
   type Upload
 } from "./objects.ts"
 import type { Support } from "./probe.ts"
+import { makeCopyFile } from "./copyFile.ts"
+import { makeRemoveTree } from "./removeTree.ts"
 import { makeSetAttributes } from "./setAttributes.ts"
 
 export interface Sizes {
@@ -50,15 +53,28 @@ export interface Sizes {
   readonly part: number
   /** The largest file that an append may result in. */
   readonly append: number
+  /** The largest object that the store copies in one request. S3 permits 5 GiB, but answers after the whole work. */
+  readonly copy: number
+  /** The most objects that one request deletes. */
+  readonly batch: number
 }
 
-export const defaultSizes: Sizes = { firstRead: 1024 * 1024, part: 8 * 1024 * 1024, append: 64 * 1024 * 1024 }
+export const defaultSizes: Sizes = {
+  firstRead: 1024 * 1024,
+  part: 8 * 1024 * 1024,
+  append: 64 * 1024 * 1024,
+  copy: 512 * 1024 * 1024,
+  batch: 1000
+}
 
 /** The largest range of one request. */
 const maxRange = 8 * 1024 * 1024
 
 /** The number of directories that a walk lists at the same time, and of links that a listing looks at. */
 const concurrentLists = 16
+
+/** The number of small files that are read at the same time. */
+const concurrentReads = 32
 
 const changed: Fault = ioError("the object changed while it was read; read it again", "ESTALE")
 const modeChanged: Fault = ioError("the permission bits changed while the stream was written; write it again", "EAGAIN")
@@ -251,6 +267,19 @@ export const makePort = (settings: Settings): Backend => {
       if (linkOf(head) !== undefined) return yield* Effect.fail(notAFile)
       yield* note(path, head.etag)
       return handleOf(path, key, head, bytes)
+    })
+
+  /** Reads a small file in one request. Any other entry is `undefined`. */
+  const readSmall = (path: FsPath, maxBytes: number): Effect.Effect<Request.Whole | undefined, Fault> =>
+    Effect.gen(function* () {
+      const key = yield* keyOf(path)
+      if (key === undefined) return undefined
+      const found = yield* objects.get(key, 0, Math.min(maxRange, maxBytes + 1))
+      if (found === undefined || found === "changed") return undefined
+      const { bytes, head } = found
+      return bytes.length < head.sizeBytes || bytes.length > maxBytes || linkOf(head) !== undefined
+        ? undefined
+        : { stat: fileStat(path, key, head), bytes }
     })
 
   /** Fails because a read found another object. Under a claim, the claim begins again. */
@@ -574,6 +603,20 @@ export const makePort = (settings: Settings): Backend => {
     }
   })
 
+  const removeTree = makeRemoveTree({ settings, headOf, keepParent, unreachable })
+
+  const copyFile = makeCopyFile({
+    settings,
+    keyOf,
+    publish,
+    attributesAfter,
+    statStored,
+    keepVersion: (from, key, etag) => {
+      const version = versions.get(from.key, from.etag)
+      if (version !== undefined) versions.set(key, etag, version)
+    }
+  })
+
   const locks = makeLocks()
 
   const info: Backend["info"] = {
@@ -606,6 +649,21 @@ export const makePort = (settings: Settings): Backend => {
           }
         }
       : {}),
+    perform: Request.handlers({
+      ReadMany: ({ maxBytes, paths }) =>
+        Effect.asSome(
+          Effect.forEach(
+            paths,
+            (path) =>
+              Effect.catch(readSmall(path, maxBytes), (fault) =>
+                fault._tag === "Unavailable" ? Effect.fail(fault) : Effect.succeed(undefined)
+              ),
+            { concurrency: concurrentReads }
+          )
+        ),
+      RemoveTree: ({ path }) => (path === root ? Request.declined : Effect.asSome(removeTree(path))),
+      CopyFile: copyFile
+    }),
     explore: parallelExplore({ info, list }, concurrentLists)
   }
 }

@@ -20,7 +20,8 @@ export const unconditional: Support = { put: false, form: "quoted", remove: fals
 
 const encoder = new TextEncoder()
 
-const otherTag: Condition = { _tag: "Match", etag: '"00000000000000000000000000000000"' }
+/** The condition that no object fulfils. */
+export const otherTag = { _tag: "Match", etag: '"00000000000000000000000000000000"' } as const satisfies Condition
 
 /** Tests the conditions of Complete on an existing object. */
 const probeComplete = (objects: Objects, key: string, form: TagForm): Effect.Effect<boolean, Fault> =>

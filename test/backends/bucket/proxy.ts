@@ -5,14 +5,27 @@ import type { AddressInfo } from "node:net"
 /**
  * What happens to a request. `busy`: 503, without reaching the server. `refuse`: the connection ends before the server
  * is reached. `lose`: the server does the work, and the answer is lost. `cut`: the answer ends after half of its body. `hang`:
- * no answer. `strip`: the request loses its conditions.
+ * no answer. `strip`: the request loses its conditions. `unknown`: 501. `failed`: 412. `half CODE`: the server deletes the first half of a
+ * batch, and the answer names the others with this code. `forget`: the answer says that a batch was deleted, and it was not.
  */
-export type Fate = "pass" | "busy" | "refuse" | "lose" | "cut" | "hang" | "strip"
+export type Fate =
+  | "pass"
+  | "busy"
+  | "refuse"
+  | "lose"
+  | "cut"
+  | "hang"
+  | "strip"
+  | "unknown"
+  | "failed"
+  | "forget"
+  | `half ${string}`
 
 export interface Request {
   readonly method: string
   readonly url: string
   readonly headers: Http.IncomingHttpHeaders
+  readonly body?: string
 }
 
 export interface Proxy {
@@ -20,6 +33,19 @@ export interface Proxy {
   /** Decides about each request, in order of arrival. */
   fate: (request: Request) => Fate
   readonly close: () => Promise<void>
+}
+
+const unknown = '<?xml version="1.0"?><Error><Code>NotImplemented</Code><Message>Not implemented.</Message></Error>'
+const nothing = '<?xml version="1.0"?><DeleteResult></DeleteResult>'
+
+/** Splits the body of a batch into the half that the server gets, and the answer about the other half. */
+const halved = (body: string, code: string): readonly [request: string, answer: string] => {
+  const all = body.match(/<Object>.*?<\/Object>/gs) ?? []
+  const kept = all.slice(0, Math.ceil(all.length / 2))
+  const errors = all
+    .slice(kept.length)
+    .map((object) => `<Error>${/<Key>.*<\/Key>/s.exec(object)![0]}<Code>${code}</Code><Message>no</Message></Error>`)
+  return [body.replace(all.join(""), kept.join("")), `<DeleteResult>${errors.join("")}</DeleteResult>`]
 }
 
 const busy = '<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>'
@@ -32,17 +58,27 @@ export const proxyTo = async (endpoint: string): Promise<Proxy> => {
     request.on("data", (part: Buffer) => parts.push(part))
     request.on("end", () => {
       const { method = "", url = "" } = request
-      const fate = proxy.fate({ method, url, headers: request.headers })
+      const sent = Buffer.concat(parts)
+      const fate = proxy.fate({ method, url, headers: request.headers, body: sent.toString() })
       if (fate === "busy") return void response.writeHead(503, { "content-type": "application/xml" }).end(busy)
+      if (fate === "unknown") return void response.writeHead(501, { "content-type": "application/xml" }).end(unknown)
+      if (fate === "failed") return void response.writeHead(412).end()
+      if (fate === "forget") return void response.writeHead(200, { "content-type": "application/xml" }).end(nothing)
+      const half = fate.startsWith("half ") ? halved(sent.toString(), fate.slice("half ".length)) : undefined
       if (fate === "refuse") return void request.socket.destroy()
       if (fate === "hang") return
       const headers = { ...request.headers }
       if (fate === "strip") for (const name of ["if-match", "if-none-match"]) delete headers[name]
+      if (half !== undefined) {
+        delete headers["content-md5"]
+        headers["content-length"] = String(Buffer.byteLength(half[0]))
+      }
       const beyond = Http.request({ host: target.hostname, port: target.port, method, path: url, headers }, (answer) => {
         const body: Array<Buffer> = []
         answer.on("data", (part: Buffer) => body.push(part))
         answer.on("end", () => {
           if (fate === "lose") return void request.socket.destroy()
+          if (half !== undefined) return void response.writeHead(200, { "content-type": "application/xml" }).end(half[1])
           const bytes = Buffer.concat(body)
           response.writeHead(answer.statusCode!, answer.headers)
           if (fate !== "cut" || bytes.length < 2) return void response.end(bytes)
@@ -50,7 +86,7 @@ export const proxyTo = async (endpoint: string): Promise<Proxy> => {
         })
       })
       beyond.on("error", () => request.socket.destroy())
-      beyond.end(Buffer.concat(parts))
+      beyond.end(half === undefined ? sent : half[0])
     })
     request.on("error", () => undefined)
   })

@@ -1,0 +1,345 @@
+/** Batches of deletions, and copies within the store. */
+import { assert, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { make } from "../../../src/filesystem/Filesystem.ts"
+import { portable } from "../../../src/port/Backend.ts"
+import type { BucketOptions, Tuning } from "../../../src/backends/bucket/open.ts"
+import { type Fate, proxyTo, type Request } from "./proxy.ts"
+import {
+  aws,
+  describeMoto,
+  describeRadosgw,
+  freshPrefix,
+  keysBelow,
+  moto,
+  openAt,
+  putForeign,
+  radosgw,
+  urlOf
+} from "./servers.ts"
+
+/** A bucket behind a proxy that notes the requests. */
+const ground = (server: typeof moto, options: Partial<BucketOptions> = {}, tuning: Tuning = {}) =>
+  Effect.gen(function* () {
+    const direct = yield* Effect.promise(server)
+    const proxy = yield* Effect.acquireRelease(
+      Effect.promise(() => proxyTo(direct.endpoint)),
+      (proxy) => Effect.promise(proxy.close)
+    )
+    const prefix = freshPrefix()
+    const at = { ...direct, endpoint: proxy.endpoint }
+    const port = yield* openAt(
+      at,
+      { ...options, prefix },
+      { ...tuning, patience: { attempts: 4, pauseMillis: 1, ...tuning.patience } }
+    )
+    const requests: Array<Request> = []
+    const decide = (fate: (request: Request) => Fate): void => {
+      proxy.fate = (request) => {
+        requests.push(request)
+        return fate(request)
+      }
+    }
+    decide(() => "pass")
+    const putAll = (keys: ReadonlyArray<string>) =>
+      Effect.forEach(keys, (key) => Effect.promise(() => putForeign(direct, prefix + key, "x")), { concurrency: 16 })
+    return {
+      direct,
+      prefix,
+      port,
+      fs: make(port),
+      requests,
+      decide,
+      putAll,
+      keys: Effect.promise(() => keysBelow(direct, prefix)),
+      other: make(yield* openAt(direct, { ...options, prefix }, tuning))
+    }
+  })
+
+const isBatch = ({ method, url }: Request): boolean => method === "POST" && url.includes("?delete=")
+const isCopy = ({ headers }: Request): boolean => headers["x-amz-copy-source"] !== undefined
+const isProbe = ({ url }: Request): boolean => url.includes(".fs-algebra-probe-")
+
+const numbered = (count: number) => Array.from({ length: count }, (_, nth) => `tree/${nth % 7}/${nth}.txt`)
+
+/** moto does not store keys with line breaks. */
+const oddOn = (name: string) => (name === "moto" ? odd.filter((key) => !key.includes("\n")) : odd)
+
+const odd = [
+  "tree/",
+  "tree/empty/",
+  "tree/ü &<>\"'+%2f",
+  "tree/a",
+  "tree/a/b",
+  "tree/sub//c",
+  "tree/control \u0001",
+  "tree/line\nbreak",
+  "tree/ lead",
+  "tree/trail ",
+  "tree/x/"
+]
+
+const kept = ["other/tree", "tree-2/a", "tree.txt", "tree2"]
+
+const MiB = 1024 * 1024
+
+const content = (size: number): Uint8Array => Uint8Array.from({ length: size }, (_, nth) => (nth * 31 + (nth >> 8)) & 255)
+
+for (const [name, describeServer, server] of [
+  ["moto", describeMoto, moto],
+  ["radosgw", describeRadosgw, radosgw]
+] as const) {
+  describeServer(`Bucket on ${name}`, () => {
+    it.live("deletes the objects of a directory in batches, and nothing beside it", () =>
+      Effect.gen(function* () {
+        const { fs, keys, putAll, requests } = yield* ground(server, {}, { sizes: { batch: 40 } })
+        yield* putAll([...numbered(100), ...kept])
+        assert.deepStrictEqual(yield* fs.delete("tree", { recursive: true }), { deleted: 100, directories: 8 })
+        assert.deepStrictEqual(yield* keys, kept)
+        assert.strictEqual(requests.filter(isBatch).length, 3)
+        assert.strictEqual(requests.filter(({ method }) => method === "DELETE").length, 0)
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("deletes every key below a directory, and counts as the deletion object by object does", () =>
+      Effect.gen(function* () {
+        const { fs, keys, other, port, putAll } = yield* ground(server)
+        const odd = oddOn(name)
+        yield* putAll([...odd, ...kept])
+        const singly = yield* make(portable(port)).delete("tree", { recursive: true })
+        assert.deepStrictEqual(yield* keys, kept)
+        yield* putAll(odd)
+        assert.deepStrictEqual(yield* fs.delete("tree", { recursive: true }), singly)
+        assert.deepStrictEqual(yield* keys, kept)
+        assert.isFalse(yield* other.exists("tree"))
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("keeps the directory above, and does not make one above a missing directory", () =>
+      Effect.gen(function* () {
+        const { fs, keys, port, putAll } = yield* ground(server)
+        yield* putAll(["above/tree/a", "above/tree/b"])
+        yield* fs.delete("above/tree", { recursive: true })
+        assert.deepStrictEqual(yield* keys, ["above/"])
+        const gone = port.perform!({ _tag: "RemoveTree", path: "none/tree" as never })
+        assert.deepStrictEqual(yield* Effect.flip(gone), { _tag: "NotFound" })
+        yield* putAll(["file"])
+        const file = port.perform!({ _tag: "RemoveTree", path: "file" as never })
+        assert.deepStrictEqual(yield* Effect.flip(file), { _tag: "NotADirectory" })
+        assert.deepStrictEqual(yield* keys, ["above/", "file"])
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("copies and moves a large file within the store, with its type and its mode", () =>
+      Effect.gen(function* () {
+        const { decide, direct, fs, prefix, requests } = yield* ground(server, { metadata: true, conditional: false })
+        const bytes = content(3 * MiB)
+        yield* Effect.promise(() =>
+          aws.fetch(urlOf(direct, `${prefix}from.bin`), {
+            method: "PUT",
+            body: bytes,
+            headers: { "content-type": "image/png", "x-amz-meta-owner": "them", "x-amz-meta-fs-algebra-mode": "700" }
+          })
+        )
+        decide(() => "pass")
+        assert.deepStrictEqual(yield* fs.copy("from.bin", "new/copy.bin"), { files: 1, directories: 0, bytes: bytes.length })
+        yield* fs.move("from.bin", "moved.bin")
+        assert.strictEqual(requests.filter((request) => isCopy(request) && !isProbe(request)).length, 2)
+        assert.strictEqual(requests.filter(({ method, url }) => method === "GET" && url.endsWith(".bin")).length, 0)
+        for (const path of ["new/copy.bin", "moved.bin"]) {
+          assert.deepStrictEqual((yield* fs.readBytes(path)).content, bytes)
+          assert.strictEqual((yield* fs.stat(path)).mode, 0o700)
+          const { headers } = yield* Effect.promise(() => aws.fetch(urlOf(direct, prefix + path), { method: "HEAD" }))
+          assert.strictEqual(headers.get("content-type"), "image/png")
+          assert.strictEqual(headers.get("x-amz-meta-owner"), "them")
+        }
+        assert.isFalse(yield* fs.exists("from.bin"))
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("keeps the conditions of copies: a new file replaces nothing, and a replaced file keeps its mode", () =>
+      Effect.gen(function* () {
+        const { fs, keys, other } = yield* ground(server, { metadata: true })
+        const bytes = content(9 * MiB)
+        yield* other.writeBytes("from", bytes)
+        yield* other.write("taken", "theirs")
+        yield* other.setAttributes("taken", { mode: 0o640 })
+        assert.strictEqual((yield* Effect.flip(fs.copy("from", "taken")))._tag, "AlreadyExists")
+        assert.strictEqual(yield* other.readString("taken"), "theirs")
+        yield* fs.copy("from", "taken", { overwrite: true })
+        assert.deepStrictEqual((yield* other.readBytes("taken")).content, bytes)
+        assert.strictEqual((yield* other.stat("taken")).mode, 0o640)
+        assert.strictEqual((yield* Effect.flip(fs.copy("from", "taken/below")))._tag, "NotADirectory")
+        assert.strictEqual((yield* Effect.flip(fs.copy("none", "b")))._tag, "NotFound")
+        assert.deepStrictEqual(yield* keys, ["from", "taken"])
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("copies an object in ranges if it is too large for one request, or else through this program", () =>
+      Effect.gen(function* () {
+        const { fs, other, requests } = yield* ground(server, { conditional: false }, { sizes: { copy: 5 * MiB } })
+        const bytes = content(11 * MiB)
+        yield* other.writeBytes("from", bytes)
+        yield* fs.copy("from", "to")
+        assert.deepStrictEqual((yield* other.readBytes("to")).content, bytes)
+        const ranges = requests.filter(({ headers }) => headers["x-amz-copy-source-range"] !== undefined)
+        const downloads = requests.filter(({ method, url }) => method === "GET" && url.endsWith("/from"))
+        assert.isTrue(ranges.length === 3 ? downloads.length === 0 : ranges.length === 0 && downloads.length > 0)
+      }).pipe(Effect.scoped)
+    )
+  })
+}
+
+const batchFates: ReadonlyArray<readonly [string, ReadonlyArray<Fate>]> = [
+  ["the store is busy", ["busy", "busy"]],
+  ["the answer is lost", ["lose"]],
+  ["the connection ends", ["refuse", "cut"]],
+  ["half of the batch is refused for now", ["half SlowDown", "half InternalError"]],
+  ["the store does not know batches", ["unknown"]],
+  ["the store forgets the batch", ["forget"]]
+]
+
+describeMoto("a batch of deletions", () => {
+  for (const [what, fates] of batchFates) {
+    it.live(`deletes everything if ${what}`, () =>
+      Effect.gen(function* () {
+        const { decide, fs, keys, putAll } = yield* ground(moto)
+        yield* putAll([...numbered(30), ...kept])
+        let nth = 0
+        decide((request) => (isBatch(request) ? (fates[nth++] ?? "pass") : "pass"))
+        assert.deepStrictEqual(yield* fs.delete("tree", { recursive: true }), { deleted: 30, directories: 8 })
+        assert.deepStrictEqual(yield* keys, kept)
+        assert.isAtLeast(nth, fates.length)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("is sent again only with the objects that were refused", () =>
+    Effect.gen(function* () {
+      const { decide, fs, putAll, requests } = yield* ground(moto)
+      yield* putAll(numbered(30))
+      let nth = 0
+      decide((request) => (isBatch(request) && nth++ === 0 ? "half SlowDown" : "pass"))
+      yield* fs.delete("tree", { recursive: true })
+      const sizes = requests.filter(isBatch).map(({ body }) => body!.match(/<Object>/g)!.length)
+      assert.deepStrictEqual(sizes, [30, 15])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("fails with the path of an object that the store refuses, and the next deletion finishes", () =>
+    Effect.gen(function* () {
+      const { decide, fs, keys, putAll } = yield* ground(moto)
+      yield* putAll([...numbered(30), ...kept])
+      decide((request) => (isBatch(request) ? "half AccessDenied" : "pass"))
+      const error = yield* Effect.flip(fs.delete("tree", { recursive: true }))
+      assert.deepInclude(error, { _tag: "AccessDenied", why: "permission" })
+      assert.match(error.path, /^tree\/\d\/\d+\.txt$/)
+      const left = yield* keys
+      assert.strictEqual(left.length, 15 + kept.length)
+      assert.include(left, error.path)
+      decide(() => "pass")
+      yield* fs.delete("tree", { recursive: true })
+      assert.deepStrictEqual(yield* keys, kept)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("fails with Unavailable if the store stays busy, and keeps what it did not delete", () =>
+    Effect.gen(function* () {
+      const { decide, fs, keys, putAll } = yield* ground(moto)
+      yield* putAll([...numbered(30), ...kept])
+      for (const fate of ["busy", "half SlowDown"] as const) {
+        decide((request) => (isBatch(request) ? fate : "pass"))
+        const error = yield* Effect.flip(fs.delete("tree", { recursive: true }))
+        assert.strictEqual(error._tag, "Unavailable")
+        assert.includeMembers([...(yield* keys)], kept)
+      }
+      assert.isAbove((yield* keys).length, kept.length)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describeRadosgw("a copy within the store", () => {
+  const bytes = content(9 * MiB)
+  /** The store copies what is larger than a part. */
+  const small = { sizes: { firstRead: 1_000, part: 10_000 } }
+
+  for (const fates of [["busy"], ["refuse"], ["lose"], ["cut"], ["lose", "busy", "cut"]] as const) {
+    it.live(`is made once if its request first meets: ${fates.join(", ")}`, () =>
+      Effect.gen(function* () {
+        const { decide, fs, keys, other } = yield* ground(radosgw, {}, small)
+        yield* other.writeBytes("from", bytes.subarray(0, 10_000))
+        yield* other.writeBytes("from", bytes.subarray(10_000, 15_000), { mode: "append" })
+        let nth = 0
+        decide((request) => (isCopy(request) && !isProbe(request) ? (fates[nth++] ?? "pass") : "pass"))
+        yield* fs.copy("from", "to")
+        assert.deepStrictEqual((yield* other.readBytes("to")).content, bytes.slice(0, 15_000))
+        yield* fs.move("to", "moved")
+        assert.deepStrictEqual((yield* other.readBytes("moved")).content, bytes.slice(0, 15_000))
+        assert.deepStrictEqual(yield* keys, ["from", "moved"])
+        assert.isAtLeast(nth, fates.length + 1)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("is made of the content if the store does not offer it", () =>
+    Effect.gen(function* () {
+      const { decide, fs, other } = yield* ground(radosgw)
+      yield* other.writeBytes("from", bytes)
+      for (const fate of ["probed", "copied"]) {
+        decide((request) => (isCopy(request) && isProbe(request) === (fate === "probed") ? "unknown" : "pass"))
+        yield* fs.copy("from", fate)
+        assert.deepStrictEqual((yield* other.readBytes(fate)).content, bytes)
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("fails with ESTALE if the store says that the source was replaced, and leaves no copy", () =>
+    Effect.gen(function* () {
+      const { decide, direct, fs, keys, prefix } = yield* ground(radosgw, {}, small)
+      yield* Effect.promise(() => putForeign(direct, `${prefix}from`, "old".repeat(5_000)))
+      yield* fs.copy("from", "first")
+      let replaced: "no" | "started" | "done" = "no"
+      decide((request) => {
+        if (!isCopy(request)) return "pass"
+        if (replaced === "no") void putForeign(direct, `${prefix}from`, "new").then(() => (replaced = "done"))
+        replaced = replaced === "done" ? "done" : "started"
+        return replaced === "done" ? "failed" : "busy"
+      })
+      const error = yield* Effect.flip(Effect.retry(fs.move("from", "to"), { while: ({ _tag }) => _tag === "Unavailable" }))
+      assert.deepInclude<object>(error, { _tag: "IoError", code: "ESTALE" })
+      assert.deepStrictEqual(yield* keys, ["first", "from"])
+      assert.strictEqual(yield* fs.readString("from"), "new")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("has the version of its own content, also if the store copies what replaced the source", () =>
+    Effect.gen(function* () {
+      const { decide, direct, fs, other, prefix } = yield* ground(
+        radosgw,
+        {},
+        {
+          ...small,
+          patience: { attempts: 60, pauseMillis: 5 }
+        }
+      )
+      const source = (text: string) => Effect.promise(() => putForeign(direct, `${prefix}from`, text))
+      yield* source("old".repeat(5_000))
+      const version = yield* fs.version("from")
+      yield* fs.copy("from", "same")
+      assert.strictEqual(yield* fs.version("same"), version)
+      let replaced: "no" | "started" | "done" = "no"
+      decide((request) => {
+        if (!isCopy(request) || replaced === "done") return "pass"
+        if (replaced === "no") void putForeign(direct, `${prefix}from`, "new".repeat(4_000)).then(() => (replaced = "done"))
+        replaced = "started"
+        return "busy"
+      })
+      const result = yield* Effect.exit(fs.copy("from", "to"))
+      if (result._tag === "Success") {
+        assert.strictEqual(result.value.bytes, 12_000)
+        assert.strictEqual(yield* other.readString("to"), "new".repeat(4_000))
+        assert.strictEqual(yield* fs.version("to"), yield* other.version("to"))
+      } else assert.isFalse(yield* other.exists("to"))
+    }).pipe(Effect.scoped)
+  )
+})
