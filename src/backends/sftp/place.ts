@@ -86,6 +86,45 @@ export const lookAlong = (
     return top === undefined || kindOf(top) !== "directory" ? yield* Effect.fail(rootGone) : seen
   })
 
+/**
+ * Looks at the root, at each directory above many entries, and at the entries, each once. Returns `undefined` for an entry that
+ * is not below directories, or at which the server permits no look.
+ */
+export const lookAlongAll = (
+  session: Session,
+  site: Site,
+  paths: ReadonlyArray<FsPath>
+): Effect.Effect<ReadonlyArray<Place | undefined>, Calls.Failure> =>
+  Effect.gen(function* () {
+    const places = new Map<FsPath, string | Buffer>()
+    const chains = paths.map((path) => {
+      const all = pathsAlong(site, path)
+      const names = path === root ? [] : path.split("/")
+      return all.map((at, depth) => {
+        const key = depth === 0 ? root : (names.slice(0, depth).join("/") as FsPath)
+        if (!hasNul(at)) places.set(key, at)
+        return key
+      })
+    })
+    const answers = yield* Calls.lookAll(session, [...places.values()], site.root)
+    const seen = new Map<FsPath, Attributes | undefined>()
+    for (const [nth, key] of [...places.keys()].entries()) {
+      const found = yield* Effect.catch(answers[nth]!, (failure) =>
+        failure instanceof Refused ? Effect.succeed(undefined) : Effect.fail(failure)
+      )
+      seen.set(key, found)
+    }
+    return chains.map((chain): Place | undefined => {
+      const isReached = chain.every((key, depth) => {
+        const found = seen.get(key)
+        return depth === chain.length - 1 || (found !== undefined && kindOf(found) === "directory")
+      })
+      const last = chain.at(-1)!
+      const at = places.get(last)
+      return isReached && at !== undefined ? { at, found: seen.get(last) } : undefined
+    })
+  })
+
 /** Finds the place of an entry. Fails with NotFound or NotADirectory if there is no directory above it. */
 export const placeOf = (session: Session, site: Site, path: FsPath): Effect.Effect<Place, Calls.Failure> =>
   Effect.flatMap(lookAlong(session, site, path), (seen) => {

@@ -17,6 +17,7 @@ import { type FsPath, isWithin, root } from "../../model/FsPath.ts"
 import { makeRelativeTargets } from "../../port/absoluteLinks.ts"
 import type { Attributes as AttributesPort, Backend, Child, Handle, Rules } from "../../port/Backend.ts"
 import * as Request from "../../port/Request.ts"
+import { parallelExplore } from "../../port/parallelExplorer.ts"
 import { isReadOnly } from "../../port/Rules.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
 import { isUtf8 } from "../../runtime/node.ts"
@@ -38,6 +39,7 @@ import {
   isLeftover,
   kindOf,
   lookAlong,
+  lookAlongAll,
   onRefused,
   pathsAlong,
   type Place,
@@ -73,6 +75,10 @@ const maxOpenings = 4
 
 /** The number of entries that are looked at in one round trip. */
 const maxLooks = 64
+
+/** The number of files that are read, and of directories that a walk lists, at the same time. */
+const concurrentReads = 32
+const concurrentLists = 16
 
 export const makePort = (settings: PortSettings): Backend => {
   const { rules, site } = settings
@@ -174,30 +180,61 @@ export const makePort = (settings: PortSettings): Backend => {
   const open: Backend["open"] = (path) =>
     path === root ? Effect.fail(notAFile) : reading((session) => openAt(session, path, maxOpenings))
 
+  /** Reads a whole file that was looked at, in two round trips. */
+  const readFound = (
+    session: Session,
+    path: FsPath,
+    at: string | Buffer,
+    found: Attributes,
+    maxBytes: number
+  ): Effect.Effect<Option.Option<Request.Whole>, Calls.Failure> => {
+    const expected = found.size ?? 0
+    if (expected > maxBytes) return Effect.succeedNone
+    return Calls.withFile(session, at, OpenFlag.read, (open) =>
+      Effect.gen(function* () {
+        const [attributes, first] = yield* Effect.all(
+          [Calls.fileAttributes(session, open), Calls.readWhole(session, open, expected)],
+          { concurrency: 2 }
+        )
+        if (kindOf(attributes) !== "file") return yield* Effect.fail(notAFile)
+        const { size = 0 } = attributes
+        if (size > maxBytes) return Option.none()
+        const bytes = size === expected ? first : yield* Calls.readWhole(session, open, size)
+        return Option.some({ stat: toStat(path, { ...attributes, size: bytes.length }), bytes })
+      })
+    )
+  }
+
   /** Reads a whole file in three round trips. */
   const readWhole = (path: FsPath, maxBytes: number): Effect.Effect<Option.Option<Request.Whole>, Fault> =>
     path === root
       ? Effect.fail(notAFile)
       : reading((session) =>
-          Effect.gen(function* () {
-            const { at, found } = yield* fileAt(session, path)
-            if ((found.size ?? 0) > maxBytes) return Option.none()
-            return yield* Calls.withFile(session, at, OpenFlag.read, (open) =>
-              Effect.gen(function* () {
-                const expected = found.size ?? 0
-                const [attributes, first] = yield* Effect.all(
-                  [Calls.fileAttributes(session, open), Calls.readWhole(session, open, expected)],
-                  { concurrency: 2 }
-                )
-                if (kindOf(attributes) !== "file") return yield* Effect.fail(notAFile)
-                const { size = 0 } = attributes
-                if (size > maxBytes) return Option.none()
-                const bytes = size === expected ? first : yield* Calls.readWhole(session, open, size)
-                return Option.some({ stat: toStat(path, { ...attributes, size: bytes.length }), bytes })
-              })
-            )
-          })
+          Effect.flatMap(fileAt(session, path), ({ at, found }) => readFound(session, path, at, found, maxBytes))
         )
+
+  /**
+   * Reads many files in about three round trips, and looks at each directory above them once. A file that cannot be read is
+   * `undefined`.
+   */
+  const readMany = (
+    paths: ReadonlyArray<FsPath>,
+    maxBytes: number
+  ): Effect.Effect<ReadonlyArray<Request.Whole | undefined>, Fault> =>
+    run((session) =>
+      Effect.gen(function* () {
+        const seen = yield* lookAlongAll(session, site, paths)
+        const read = (path: FsPath, nth: number): Effect.Effect<Request.Whole | undefined, Calls.Failure> => {
+          const place = seen[nth]
+          if (place?.found === undefined || kindOf(place.found) !== "file") return Effect.succeed(undefined)
+          return Effect.catch(
+            Effect.map(readFound(session, path, place.at, place.found, maxBytes), Option.getOrUndefined),
+            (failure) => (failure instanceof Lost ? Effect.fail(failure) : Effect.succeed(undefined))
+          )
+        }
+        return yield* Effect.forEach(paths, read, { concurrency: concurrentReads })
+      })
+    )
 
   const write: Backend["write"] = (path, bytes, mode, how) =>
     path === root
@@ -383,15 +420,17 @@ export const makePort = (settings: PortSettings): Backend => {
       })
     )
 
+  const info: Backend["info"] = {
+    name: "Sftp",
+    root: settings.shownRoot,
+    caseSensitive: true,
+    readOnly: isReadOnly(rules),
+    confinement: "best-effort",
+    bestEffort: settings.bestEffort
+  }
+
   return {
-    info: {
-      name: "Sftp",
-      root: settings.shownRoot,
-      caseSensitive: true,
-      readOnly: isReadOnly(rules),
-      confinement: "best-effort",
-      bestEffort: settings.bestEffort
-    },
+    info,
     rules,
     locks: makeLocks(),
     stat,
@@ -409,8 +448,10 @@ export const makePort = (settings: PortSettings): Backend => {
     attributes: { set: setAttributes },
     perform: Request.handlers({
       Read: ({ maxBytes, path }) => readWhole(path, maxBytes),
+      ReadMany: ({ maxBytes, paths }) => Effect.asSome(readMany(paths, maxBytes)),
       Look: ({ path }) => lookAt(path)
-    })
+    }),
+    explore: parallelExplore({ info, list }, concurrentLists)
   }
 }
 
