@@ -22,13 +22,13 @@ const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
 const ways: ReadonlyArray<readonly [claim: string, way: Way]> = [
   ["fails", "fails"],
-  ["reports a failure after it has succeeded", "fails after"],
+  ["succeeds but reports a failure", "fails after"],
   ["dies", "dies"],
   ["is interrupted", "hangs"],
-  ["is interrupted after it has succeeded", "hangs after"]
+  ["succeeds and is then interrupted", "hangs after"]
 ]
 
-/** The distance between the tested steps of a rollback and of taking a checkpoint, which has fewer steps. */
+/** The distances between the steps that get a fault: in a rollback, and in taking a checkpoint, which has fewer steps. */
 const strides: Readonly<Record<keyof typeof kinds, readonly [back: number, taking: number]>> = isSoak
   ? { memory: [1, 1], layerSession: [1, 1], vfsState: [1, 1], host: [1, 1], overlay: [1, 1] }
   : { memory: [1, 1], layerSession: [1, 1], vfsState: [9, 4], host: [14, 4], overlay: [8, 4] }
@@ -104,7 +104,7 @@ const rollingBack = (one: Ground, stride: number, way: Way) =>
     )
   })
 
-/** Removes what a failed forget may leave behind. */
+/** Reduces the books to the facts that a failed forget must not change. */
 const without = ({ checkpoints, filesystem, kept, logs, open }: Books) => ({
   checkpoints: checkpoints.map(({ id }) => id),
   filesystem: filesystem.length,
@@ -191,20 +191,20 @@ const replacing = (one: Ground, stride: number, way: Way) =>
 
 for (const [name, make] of Object.entries(kinds) as ReadonlyArray<[keyof typeof kinds, (typeof kinds)["memory"]]>) {
   const [back, taken] = strides[name]
-  describe(`over ${name}, if one step`, () => {
+  describe(`a checkpoint over ${name}`, () => {
     for (const [claim, way] of ways) {
-      it.live(`${claim}, a rollback restores both the session and the files, or neither`, () =>
+      it.live(`is rolled back in both the session and the files, or in neither, if one step ${claim}`, () =>
         Effect.gen(function* () {
           const { complaints, done, met, undone } = yield* rollingBack(yield* ground(make), back, way)
           assert.deepStrictEqual(complaints, [])
           assert.isAbove(met, 2)
           assert.isAbove(undone, 0)
-          // With a stride, the tested steps may all lie before the last one.
+          // Only a fault after the last step leaves the rollback done. With a stride, that step may not be tested.
           if ((isSoak || back === 1) && way === "hangs after") assert.isAbove(done, 0)
         }).pipe(Effect.scoped)
       )
 
-      it.live(`${claim}, a new checkpoint covers both, or nothing changes`, () =>
+      it.live(`is taken of both the session and the files, or nothing changes, if one step ${claim}`, () =>
         Effect.gen(function* () {
           const { complaints, met, undone } = yield* taking(yield* ground(make), taken, way)
           assert.deepStrictEqual(complaints, [])
@@ -213,7 +213,7 @@ for (const [name, make] of Object.entries(kinds) as ReadonlyArray<[keyof typeof 
         }).pipe(Effect.scoped)
       )
 
-      it.live(`${claim}, a checkpoint is replaced, or the old checkpoint remains`, () =>
+      it.live(`is replaced completely, or remains, if one step ${claim}`, () =>
         Effect.gen(function* () {
           const { complaints, met, undone } = yield* replacing(yield* ground(make), taken, way)
           assert.deepStrictEqual(complaints, [])

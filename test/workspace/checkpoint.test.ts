@@ -279,25 +279,27 @@ describe("a transaction of a session and a filesystem", () => {
 
   for (const kind of ["memory", "layerSession", "overlay"] as const) {
     for (const [claim, ending] of endings) {
-      it.effect(`over ${kind} that ${claim} leaves session and filesystem unchanged, and no snapshots behind`, () =>
-        Effect.gen(function* () {
-          const one = yield* ground(kinds[kind])
-          yield* put(one, "v1")
-          yield* one.checkpoint.take("a")
-          const before = [yield* picture(one), yield* books(one)]
-          const exit = yield* Effect.exit(
-            one.checkpoint.transaction(
-              Effect.gen(function* () {
-                yield* put(one, "v2")
-                yield* one.fs.write("new/file", "")
-                for (const box of one.boxes) box.value++
-                return yield* ending
-              })
+      it.effect(
+        `over ${kind} that ${claim} changes neither the session nor the filesystem, and leaves no snapshots behind`,
+        () =>
+          Effect.gen(function* () {
+            const one = yield* ground(kinds[kind])
+            yield* put(one, "v1")
+            yield* one.checkpoint.take("a")
+            const before = [yield* picture(one), yield* books(one)]
+            const exit = yield* Effect.exit(
+              one.checkpoint.transaction(
+                Effect.gen(function* () {
+                  yield* put(one, "v2")
+                  yield* one.fs.write("new/file", "")
+                  for (const box of one.boxes) box.value++
+                  return yield* ending
+                })
+              )
             )
-          )
-          assert.deepStrictEqual(exit, yield* Effect.exit(ending))
-          assert.deepStrictEqual([yield* picture(one), yield* books(one)], before)
-        }).pipe(Effect.scoped)
+            assert.deepStrictEqual(exit, yield* Effect.exit(ending))
+            assert.deepStrictEqual([yield* picture(one), yield* books(one)], before)
+          }).pipe(Effect.scoped)
       )
     }
   }
@@ -348,7 +350,7 @@ describe("a transaction of a session and a filesystem", () => {
   )
 
   for (const [kind, layer] of Object.entries(byKind({ retention: { maxSnapshots: 1 } }))) {
-    it.live(`is rolled back even if its effect takes more snapshots than are retained, by ${kind}`, () =>
+    it.live(`is rolled back even if its effect takes more snapshots than are retained: ${kind}`, () =>
       Effect.gen(function* () {
         const [fs, snapshots] = [yield* Filesystem, yield* Snapshots.Snapshots]
         const session = yield* Session.make({ slices: [Note] })
@@ -373,7 +375,7 @@ describe("a transaction of a session and a filesystem", () => {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live(`takes a snapshot that is not listed and displaces no other snapshot, by ${kind}`, () =>
+    it.live(`takes a snapshot that is not listed and displaces no other snapshot: ${kind}`, () =>
       Effect.gen(function* () {
         const [fs, snapshots] = [yield* Filesystem, yield* Snapshots.Snapshots]
         const session = yield* Session.make({ slices: [Note] })

@@ -50,7 +50,7 @@ const isWriting = (name: string, [, flags]: ReadonlyArray<unknown>): boolean =>
   !name.startsWith("open") || (typeof flags === "string" ? /[wa+]/.test(flags) : typeof flags === "number" && (flags & 3) !== 0)
 
 /**
- * Simulates a process that ends at its nth changing system call: that call is done by half, and no later one is done.
+ * Simulates a process that ends at its nth changing system call. That call is half done, and the process makes no further call.
  */
 export const dying = <A, E, R>(nth: number, effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
