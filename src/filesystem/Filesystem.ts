@@ -165,7 +165,7 @@ export interface WriteOptions extends Precondition, Versioned {
 }
 
 /**
- * The page and the encoding for `read`.
+ * The window of lines for `read`, and the encoding.
  *
  * @since 0.1.0
  */

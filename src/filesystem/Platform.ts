@@ -110,7 +110,7 @@ export const toFileSystem: Layer.Layer<FileSystem.FileSystem, never, Filesystem>
  * @since 0.1.0
  */
 export interface FileSystemOptions extends CommonOptions {
-  /** A directory of the FileSystem, or a symlink to one; the target is resolved once and stays the root. */
+  /** A directory of the FileSystem, or a symlink to a directory. The target is resolved once and stays the root. */
   readonly root: string
   /** False if the directory ignores case, which effect's FileSystem does not report. @default true */
   readonly caseSensitive?: boolean | undefined

@@ -5,8 +5,8 @@ import * as Exit from "effect/Exit"
 import * as References from "effect/References"
 import {
   begin,
-  type Books,
-  books,
+  type SnapshotRecords,
+  snapshotRecords,
   change,
   type Ground,
   ground,
@@ -91,12 +91,12 @@ const rollingBack = (one: Ground, stride: number, way: Way) =>
       stride,
       Effect.fnUntraced(function* (plan, tally) {
         const undone = yield* picture(one)
-        const known = yield* books(one)
+        const known = yield* snapshotRecords(one)
         const { exit, steps } = yield* under(one, plan, one.checkpoint.rollback("one"))
         if (steps < plan.nth) return undefined
         const after = yield* picture(one)
         const wrong = judged(exit, after, { done, undone }, tally)
-        const unlike = differing(yield* books(one), known)
+        const unlike = differing(yield* snapshotRecords(one), known)
         if (isEqual(after, done)) yield* change(one)
         return unlike === "" ? wrong : [...wrong, unlike]
       }),
@@ -104,8 +104,8 @@ const rollingBack = (one: Ground, stride: number, way: Way) =>
     )
   })
 
-/** Reduces the books to the facts that a failed forget must not change. */
-const without = ({ checkpoints, filesystem, kept, logs, open }: Books) => ({
+/** Reduces the records to the facts that a failed forget must not change. */
+const without = ({ checkpoints, filesystem, kept, logs, open }: SnapshotRecords) => ({
   checkpoints: checkpoints.map(({ id }) => id),
   filesystem: filesystem.length,
   kept,
@@ -121,14 +121,14 @@ const taking = (one: Ground, stride: number, way: Way) =>
     return yield* each(
       stride,
       Effect.fnUntraced(function* (plan, tally) {
-        const before = { ...(yield* picture(one)), books: yield* books(one) }
+        const before = { ...(yield* picture(one)), snapshotRecords: yield* snapshotRecords(one) }
         const { exit, steps } = yield* under(one, plan, one.checkpoint.take("two"))
         if (steps < plan.nth) return undefined
         const taken = (yield* one.checkpoint.list).find(({ id }) => id === "two")
         const isDone = Exit.isSuccess(exit) || (!isTyped(exit) && taken !== undefined)
         if (!isDone) {
           tally.undone++
-          const wrong = differing({ ...(yield* picture(one)), books: yield* books(one) }, before)
+          const wrong = differing({ ...(yield* picture(one)), snapshotRecords: yield* snapshotRecords(one) }, before)
           return wrong === "" ? [] : [`not done, but ${wrong}`]
         }
         tally.done++
@@ -140,7 +140,7 @@ const taking = (one: Ground, stride: number, way: Way) =>
         const back = differing(yield* picture(one), target)
         if (back !== "") complaints.push(`what was taken is not what comes back: ${back}`)
         yield* one.checkpoint.forget("two")
-        const left = differing({ ...(yield* picture(one)), books: yield* books(one) }, before)
+        const left = differing({ ...(yield* picture(one)), snapshotRecords: yield* snapshotRecords(one) }, before)
         if (left !== "") complaints.push(`something is left: ${left}`)
         return complaints
       }),
@@ -166,7 +166,7 @@ const replacing = (one: Ground, stride: number, way: Way) =>
         yield* one.checkpoint.take("one")
         const old = yield* picture(one)
         yield* change(one)
-        const before = { ...(yield* picture(one)), books: without(yield* books(one)) }
+        const before = { ...(yield* picture(one)), snapshotRecords: without(yield* snapshotRecords(one)) }
         const { exit, steps } = yield* under(one, plan, one.checkpoint.take("one"))
         if (steps < plan.nth) return undefined
         const now = yield* picture(one)

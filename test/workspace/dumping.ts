@@ -23,7 +23,7 @@ export const memory: Effect.Effect<Algebra> = Effect.map(InMemory.make(), derive
 
 export const sha256 = (path: string): string => createHash("sha256").update(real.readFileSync(path)).digest("hex")
 
-/** Builds a session "abc" with the note, and a filesystem whose file holds the same note. */
+/** Builds a session "abc" with the note, and a filesystem whose file contains the same note. */
 export const pair = Effect.fnUntraced(function* (note: string) {
   const session = yield* Session.make({ id: note, slices, tags: { session_id: "abc" } })
   yield* session.set(Notes, note)

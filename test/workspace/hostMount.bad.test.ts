@@ -306,7 +306,7 @@ describe("a source file that changes while it is copied", () => {
             const exit = yield* Effect.result(hydrated.pipe(when(operation, "d/big", nth, () => act(root))))
             const after = yield* pictureOf(fs)
             if (exit._tag === "Success") {
-              // A copy that succeeds must hold one complete content that the file had.
+              // A copy that succeeds must have one complete content that the file had.
               const now = `torn${big.slice(4, 590_000)}torn${big.slice(590_004)}`
               const had = [big, ...(what === "is written to in the middle" ? [now] : [])]
               assert.isTrue(had.some((text) => after["d/big"] === `file ${JSON.stringify(text)}`))

@@ -1,4 +1,4 @@
-/** Mounts with a fault or an interruption at one step of the target or the source; nothing may have changed. */
+/** Mounts with a fault or an interruption at one step of the target or source. Each mount is complete or changes nothing. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -27,7 +27,7 @@ interface Outcome {
   readonly isWhole: boolean
 }
 
-/** Runs the mount and compares the tree with the states before and after. */
+/** Runs the mount and compares the resulting tree with the tree before the mount and with the expected tree. */
 const outcome = Effect.fnUntraced(function* (
   sound: Algebra,
   hung: Effect.Effect<void> | undefined,

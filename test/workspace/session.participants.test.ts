@@ -21,7 +21,7 @@ const outside = (detail: string): SessionError => new SessionError({ operation: 
 
 type Fault = "fails" | "dies" | "hangs"
 
-/** A participant with a value outside of the slices, which counts the snapshots and changes it has handed out. */
+/** A participant with a value outside of the slices, which counts its captures and its prepared changes. */
 class Fake {
   readonly name: string
   value = "first"

@@ -133,7 +133,7 @@ describe("a saved session", () => {
   const Defaults = Slice.make("Defaults", Schema.Int, { initial: [1, 2] })
   /**
    * Replaces the characters in property names that JSON escapes. Node 24 reads a name with such a character as "\\" if it has
-   * already read an object with that name (nodejs/node#63785, an open bug of V8). Values may hold any character.
+   * already read an object with that name (nodejs/node#63785, an open bug of V8). Values may contain any character.
    */
   const named = <A>(record: Readonly<Record<string, A>>): Readonly<Record<string, A>> =>
     // oxlint-disable-next-line no-control-regex
