@@ -37,8 +37,8 @@ export interface Searchable {
 
 export interface Matching {
   /**
-   * Searches on this thread for a few milliseconds. Returns the results of the first contents, and of at least one
-   * content.
+   * Searches the contents in order on this thread for a few milliseconds. Returns the results of the searched contents,
+   * at least one.
    */
   readonly searchInline: (query: Query, some: Searchable) => ReadonlyArray<Matched>
   readonly searchInWorkers: (query: Query, some: Searchable) => Effect.Effect<ContentSearchResult>
@@ -133,7 +133,7 @@ export const searchWithoutNode: Matching["searchInline"] = (query, { contents, f
 const restOf = ({ contents, from, pathOf }: Searchable, done: number): Searchable =>
   done === 0 ? { contents, from, pathOf } : { contents: contents.slice(done), from: 1, pathOf: (index) => pathOf(done + index) }
 
-/** Searches in workers. If an answer covers only the first contents, the other contents are sent again. */
+/** Searches in workers. If an answer covers only the first contents, sends the other contents in a new job. */
 const searchByWorkers: Matching["searchInWorkers"] = (query, some) =>
   Effect.scoped(
     Effect.flatMap(shared, (workers) => {

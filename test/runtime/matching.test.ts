@@ -35,7 +35,7 @@ describe("matching of contents in memory", () => {
     })
   )
 
-  it.effect("gives the results of the plain engine in this thread, without Node, and in workers", () =>
+  it.effect("gives the same results on this thread, in workers, and without Node", () =>
     Effect.gen(function* () {
       const matching = yield* Matching
       for (const [i, query] of queries.entries()) {
