@@ -1,4 +1,4 @@
-/** The two strategies by which a container's files are stored and served. */
+/** The two strategies for storing and serving the files of a container. */
 import { is as isFault, unavailable } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -191,7 +191,7 @@ export const makeApart = (
       })
     })
 
-    /** Fails if the container has ended, even if a pending call has already reported another failure. */
+    /** The current port. Fails if the container has ended, even if a pending call has already reported another failure. */
     const currentPort = Effect.andThen(
       checkAlive,
       Effect.sync(() => current.port)

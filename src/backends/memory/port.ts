@@ -126,7 +126,7 @@ const wholeOf = (file: File, path: FsPath, identity: string): Whole => ({
   }
 })
 
-/** Copies the chunks, because the stream may reuse their arrays. */
+/** Collects a stream into one content. Copies the chunks, because the stream may reuse their arrays. */
 const collectStream = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Content.Content, Fault | E, R> =>
   Effect.suspend(() => {
     let content = Content.empty

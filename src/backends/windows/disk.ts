@@ -148,10 +148,7 @@ export const transfersOf = (disk: WindowsDisk): Transfers =>
 export const flush = (disk: WindowsDisk, descriptor: number): Effect.Effect<void, Fault> =>
   awaitCall<void>((end) => disk.fsync(descriptor, (error) => end(error, undefined)))
 
-/**
- * Closes a descriptor and ignores errors. Use this function only for descriptors whose failed close cannot lose written
- * data.
- */
+/** Closes a descriptor and ignores errors. Use this function only if a failed close cannot lose written data. */
 export const closeQuietly = (disk: WindowsDisk, descriptor: number): void => {
   try {
     disk.closeSync(descriptor)
