@@ -3,8 +3,8 @@
  * from the recording, find drift, and undo changes. All functions read the journal as a stream and keep contents by reference.
  * Only `rerun` executes recorded requests, on the given filesystem.
  *
- * A change counts when it is answered. A journal of requests and answers does not show partial changes of a failed call.
- * `Journal.record` records each step, so its journal contains all changes.
+ * A change counts as made at the position of its answer. A journal of requests and answers does not show partial
+ * changes of a failed call. `Journal.record` records each step, so its journal contains all changes.
  *
  * @since 0.1.0
  */
