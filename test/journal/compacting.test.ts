@@ -66,7 +66,7 @@ describe("Journal.compact", () => {
       })
   )
 
-  it.effect("leaves a journal that continues its positions and still reveals tampering", () =>
+  it.effect("keeps the numbering of positions, and tampering is still detected", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* recordedInto(path, { chained: true })

@@ -260,7 +260,7 @@ describePodman("a command in a container", () => {
   )
 
   live(
-    "that kills every process it can reach kills neither the container nor its timeout",
+    "that kills every process it can reach does not end the container, and is still killed after its timeout",
     (container) =>
       Effect.gen(function* () {
         const before = containers()
