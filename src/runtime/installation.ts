@@ -73,7 +73,7 @@ const readKey = (path: string): Buffer | undefined => {
 const makeKey = (path: string): Buffer | undefined => {
   try {
     const draft = `${path}.${randomBytes(9).toString("hex")}`
-    // If the name is taken, by the key of another process or by another entry, the read below decides.
+    // The name may be taken, by the key of another process or by another entry. `readKey` below accepts only a valid key.
     writeFile(path, randomBytes(keyLength), { draft, durability: "file", replaces: false })
   } catch (error) {
     throwIfTransient(error)

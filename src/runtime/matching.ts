@@ -1,8 +1,8 @@
 /**
- * Searches contents in memory: on this thread for an expression known to be fast, otherwise in workers with a time
- * budget per file.
+ * Searches contents in memory. An expression that is known to be fast runs on this thread. Any other expression runs in
+ * workers, with a time budget per file.
  *
- * A regular expression cannot be interrupted, but its thread can be terminated.
+ * A regular expression cannot be interrupted, but the thread that runs it can be terminated.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -45,7 +45,7 @@ export interface Matching {
 }
 
 /**
- * Sends a job to the workers. Returns its answer when no thread works on the job any more.
+ * Sends a job to the workers. Returns the answer only when no thread works on the job any more.
  *
  * An interruption withdraws the job and waits for its end.
  */

@@ -15,8 +15,8 @@ import { Fs, join, randomBytes } from "./node.ts"
 import * as Identity from "./processIdentity.ts"
 
 /**
- * The settings of the entries for one purpose. Processes with other versions of this library read the names and times,
- * so both must stay compatible.
+ * The settings of one kind of entry, such as claims. Processes with other versions of this library read the names and
+ * times, so both must stay compatible.
  */
 export interface Settings {
   /**
@@ -105,7 +105,8 @@ const changed = (path: string): number | undefined => Fs.lstatSync(path, { throw
 
 /**
  * Tests whether the last refresh of an entry is longer ago than the lease. Compares its time with the time of our own
- * entry, which is refreshed first. An entry whose time is as far in the future was forged, so it counts as older too.
+ * entry, which is refreshed first. An entry whose time is later by more than the lease was forged, and counts as older
+ * too.
  */
 const isOlder = (path: string, than: string, lease: number): boolean => {
   touch(than)

@@ -131,7 +131,7 @@ case $1 in -*) goes; echo "sh: $1: not found" >&2; exit 127 ;; esac
 
 const label = "fs-algebra"
 
-/** The label with the identity of the owning process. Later processes test with it whether the owner still runs. */
+/** The label with the identity of the owning process. Later processes use it to test whether the owner still runs. */
 const ownerLabel = "fs-algebra.owner"
 
 const shell = "/bin/sh"

@@ -92,8 +92,8 @@ export const readForwarding = <E>(
 ): Effect.Effect<void> => forEachChunk(stream, (chunk) => Effect.suspend(() => (take(chunk), pass(chunk))))
 
 /**
- * The line in a stream with which a script of this library reports that it has started. The line begins with the mark. All
- * text before the line comes from the engine.
+ * The line with which a script of this library announces its start in a stream. The line begins with the mark. All text
+ * before the line comes from the engine.
  */
 interface Announcement {
   /** Returns the line, or `undefined` until it has arrived. */

@@ -163,8 +163,8 @@ const makeDialogue = (): Dialogue => {
 }
 
 /**
- * The maximum length in characters to which an incomplete line is cut. The keeper's lines are shorter, and other lines
- * are irrelevant.
+ * The number of characters to which an incomplete line is cut. The keeper's lines are shorter, and other lines are
+ * irrelevant.
  */
 const maxLineLength = 256
 

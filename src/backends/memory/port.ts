@@ -34,8 +34,8 @@ import {
   sizeOf
 } from "./tree.ts"
 
-// Reports changes to watchers. Each watcher has its own unbounded queue, so a slow watcher neither blocks other watchers
-// nor misses events. Without watchers, a change costs one comparison.
+// Reports changes to watchers. Each watcher has its own unbounded queue, so a slow watcher neither blocks other
+// watchers nor misses events. Without watchers, the only cost of a change is one comparison.
 
 interface Watchers extends Listener {
   readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>

@@ -285,7 +285,7 @@ interface Removed {
   readonly directories: number
 }
 
-/** The number of removals between two yields to the event loop. They take one or two milliseconds. */
+/** The number of removals between two yields to the event loop. The removals take one or two milliseconds. */
 const removalsPerSlice = 128
 const maxReadings = 100
 /** The maximum number of directories that are open at the same time. Each directory needs a descriptor. */
@@ -354,7 +354,7 @@ const removal = (holder: HostDirectory, path: FsPath) => {
 
   /**
    * Reopens a closed directory, starting at the deepest open directory above it. Fails if another directory has
-   * replaced one on the way.
+   * replaced one of the directories on the path.
    */
   const reopenFrame = (frame: Frame): HostDirectory | Fault => {
     const missing: Array<Frame> = []

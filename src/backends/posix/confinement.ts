@@ -324,7 +324,7 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
 
   /**
    * Unregisters the function below. When the process runs out of descriptors, the function clears the cache. Until
-   * `cacheLifetimeMillis` have passed, only half as many directories are cached.
+   * `cacheLifetimeMillis` have passed, the cache then holds at most half as many directories as before.
    */
   const stopReleasing = onExhausted(() => {
     cacheLimit = kept.size >> 1

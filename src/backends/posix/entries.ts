@@ -131,7 +131,7 @@ export const listSync = (place: HostDirectory): ReadonlyArray<Child> => {
 // Listing a directory or writing in it removes the files whose process has provably ended. A file that is not provably
 // a leftover of this library stays, even if it is old.
 
-/** Removes a file whose name shows that it is a leftover. Returns true if the name is then free. Keeps directories. */
+/** Removes a file whose name shows that it is a leftover. Returns true if the name is then free. Removes no directory. */
 export const removeLeftover = (place: HostDirectory, segment: string): boolean => {
   if (!TemporaryNames.isLeftover(segment)) return false
   const at = place.at(segment)

@@ -1,6 +1,4 @@
-/**
- * The calls to a Windows disk. A few bytes are read or written synchronously, and more bytes through the thread pool.
- */
+/** The calls to a Windows disk. Few bytes are read or written synchronously; more bytes go through the thread pool. */
 import { makeTransfers, type Transfers } from "../posix/read.ts"
 import type * as Effect from "effect/Effect"
 import type * as Fs from "node:fs"
@@ -64,7 +62,7 @@ export interface WindowsDisk {
   readonly linkSync: (existing: string, path: string) => void
   readonly symlinkSync: (target: string, path: string, type: "file" | "dir" | "junction") => void
   readonly readlinkSync: (path: string) => string
-  /** Sets the mode, of which Windows stores one bit: without 0o200 the file is read-only. */
+  /** Sets the mode. Windows stores only the bit 0o200; without this bit, the file is read-only. */
   readonly chmodSync: (path: string, mode: number) => void
   /** Sets the times, in seconds since 1970 with fractions. */
   readonly utimesSync: (path: string, accessed: number, modified: number) => void
