@@ -128,7 +128,7 @@ describe("writing", () => {
   )
 
   it.effect.skipIf(process.getuid?.() !== 0)(
-    "keeps the owner of a replaced file if the system permits it, and otherwise succeeds without",
+    "keeps the owner of a replaced file if the system permits it, and otherwise replaces the file all the same",
     () =>
       Effect.gen(function* () {
         const { port, root } = yield* host()

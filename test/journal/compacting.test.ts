@@ -46,7 +46,7 @@ const files = (path: string): Record<string, string> =>
 
 describe("Journal.compact", () => {
   it.effect.each([true, false])(
-    "removes the oldest entries, while the others keep position and hash (chained: %s)",
+    "removes the oldest entries; the others keep their positions and hashes (chained: %s)",
     (chained) =>
       Effect.gen(function* () {
         const path = fresh()
