@@ -1,6 +1,6 @@
 /**
- * A journal: an append-only, ordered record of requests and answers. A position is an integer from 1, without gaps. A reader
- * receives the stored entries and then the new entries. A slow reader also receives every entry.
+ * A journal: an append-only, ordered record of requests and answers. A position is an integer from 1, without gaps. A
+ * reader receives the stored entries and then the new entries. Even a slow reader receives every entry.
  *
  * A journal keeps its entries in a `Store`, which may be in memory, in a file, or on a server.
  *

@@ -184,9 +184,10 @@ export interface UndoOptions {
 }
 
 /**
- * Restores every path that changed after the position to its state at the position. The state is the kind, the content and the
- * link target. Also restores changed permission bits and times if the journal knows their former values. Undoes all changes or
- * none, even after a failure or an interruption. Returns the changes in path order.
+ * Undoes the changes after the position `to`: each changed path gets the state that it had at this position. The state
+ * is the kind, the content and the link target. Also restores changed permission bits and times if the journal knows
+ * their former values. Undoes all changes or none, even after a failure or an interruption. Returns the changes in path
+ * order.
  *
  * Fails with Conflict before any change if a content or permission bits differ from the result of the last entry. Fails with
  * NotRecorded if no entry has the former state. Also fails with the errors of writing and deleting.
