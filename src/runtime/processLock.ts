@@ -87,8 +87,8 @@ export const rolesOf = (...roles: ReadonlyArray<string>): Pick<Settings, "nameOf
 /** The maximum number of retries when other processes remove the directory in which an entry is created. */
 const maxTries = 32
 
-const isDead = ({ directory, identity, name, owner: owned }: Entry): boolean | undefined => {
-  if (owned === owner()) return !paths.has(join(directory, name))
+const isDead = ({ directory, identity, name, owner: entryOwner }: Entry): boolean | undefined => {
+  if (entryOwner === owner()) return !paths.has(join(directory, name))
   // The entry may belong to another thread of this process. Whether that thread has ended is unknown.
   return identity === Identity.self() ? undefined : Identity.isDead(identity)
 }
@@ -114,13 +114,7 @@ const isOlder = (path: string, than: string, lease: number): boolean => {
   return old === undefined || (now !== undefined && Math.abs(now - old) > lease)
 }
 
-export const make = ({
-  directoryMode,
-  leaseMillis: lease,
-  nameOf,
-  pattern,
-  refreshMillis: refreshed
-}: Settings): ProcessLock => {
+export const make = ({ directoryMode, leaseMillis: lease, nameOf, pattern, refreshMillis }: Settings): ProcessLock => {
   const isTemporary = directoryMode !== undefined
 
   const create = (directory: string, name: string): void => {
@@ -178,7 +172,7 @@ export const make = ({
         paths.delete(path)
         throw error
       }
-      return { directory, path, name, role, timer: setInterval(() => touch(path), refreshed).unref() }
+      return { directory, path, name, role, timer: setInterval(() => touch(path), refreshMillis).unref() }
     },
     remove: ({ directory, path, timer }) => {
       clearInterval(timer)

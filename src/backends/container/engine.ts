@@ -150,7 +150,7 @@ const withHint = (fault: Fault, hint: string | undefined): Fault => (hint === un
 
 const maxMessageLength = 500
 
-const words = (said: string): string => {
+const shortened = (said: string): string => {
   const line = said
     .trim()
     .replace(/^Error(?: response from daemon)?: /gm, "")
@@ -191,7 +191,7 @@ const processLimitHint =
   "Run fewer processes at once, or allow more with the container option `pids`, or with --pids on the command line."
 
 export const engineFault = (program: string, what: string, { code, stderr }: Pick<EngineExit, "code" | "stderr">): Fault => {
-  const said = words(stderr)
+  const said = shortened(stderr)
   return withHint(
     unavailable(
       `${program} ${what}: ${said === "" ? `the program ${code === undefined ? "was killed by a signal" : `ended with exit code ${code}`}` : said}`
@@ -218,7 +218,7 @@ const missingProgram = (program: string): Fault =>
 const startFault = (program: string, error: PlatformError): Fault => ({
   ...(error.reason._tag === "NotFound"
     ? missingProgram(program)
-    : unavailable(`${program} cannot be run: ${words(error.message)}`)),
+    : unavailable(`${program} cannot be run: ${shortened(error.message)}`)),
   cause: error
 })
 

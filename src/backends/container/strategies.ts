@@ -171,7 +171,7 @@ export const makeApart = (
     const startPort = Effect.flatMap(life.running, (container) =>
       Effect.map(
         Port.make({ session, root: plan.workdir, name: "Container", allowDelete, allowWrite, policy, readOnly }),
-        (port) => ({ container, port, isTold: false })
+        (port) => ({ container, port, isLossReported: false })
       )
     )
     let current = yield* startPort
@@ -179,12 +179,12 @@ export const makeApart = (
     /** Fails if the container has ended, and records that the loss was reported. */
     const checkAlive = Effect.suspend((): Effect.Effect<void, Fault> => {
       if (!current.container.isEnded()) return Effect.void
-      current.isTold = true
+      current.isLossReported = true
       return Effect.fail(filesLost)
     })
 
     const running = Effect.suspend((): Effect.Effect<Container, Fault> => {
-      if (!current.isTold) return Effect.as(checkAlive, current.container)
+      if (!current.isLossReported) return Effect.as(checkAlive, current.container)
       return Effect.map(startPort, (next) => {
         current = next
         return next.container

@@ -53,14 +53,14 @@ export interface Walker {
 
 const escape = accessDenied("escape")
 
-const asked = { bigint: true, throwIfNoEntry: false } as const
+const lstatOptions = { bigint: true, throwIfNoEntry: false } as const
 
 export const isSameFile = (self: Pick<WindowsStats, "dev" | "ino">, that: Pick<WindowsStats, "dev" | "ino">): boolean =>
   self.ino === that.ino && self.dev === that.dev
 
 const lookAt = (disk: WindowsDisk, at: string): WindowsStats | undefined => {
   try {
-    return disk.lstatSync(at, asked)
+    return disk.lstatSync(at, lstatOptions)
   } catch (error) {
     if (codeOf(error) === "ENOTDIR") return undefined
     throw error

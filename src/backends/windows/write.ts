@@ -49,14 +49,16 @@ export const isReadOnly = (stats: WindowsStats): boolean => (stats.mode & 0o200n
  */
 export const withReadersReleased = <A>(
   handles: Handles,
-  inTheWay: () => BlockingReaders | undefined | Fault,
+  findBlocking: () => BlockingReaders | undefined | Fault,
   change: Effect.Effect<A, Fault>
 ): Effect.Effect<A, Fault> =>
   retryTransient(
     Effect.catch(change, (fault) => {
       if (!isInUse(fault)) return Effect.fail(fault)
-      return Effect.flatMap(attemptOnce(inTheWay), (what) =>
-        what === undefined || !handles.has(what) ? Effect.fail(fault) : Effect.andThen(handles.release(what), change)
+      return Effect.flatMap(attemptOnce(findBlocking), (blocking) =>
+        blocking === undefined || !handles.has(blocking)
+          ? Effect.fail(fault)
+          : Effect.andThen(handles.release(blocking), change)
       )
     })
   )
