@@ -29,7 +29,7 @@ import {
 import { otherTag } from "./probe.ts"
 import type { Settings } from "./port.ts"
 
-/** What a store does with copies. */
+/** The copies that a store makes. */
 interface Copies {
   /** True if the store copies whole objects. */
   readonly whole: boolean

@@ -49,7 +49,6 @@ const makeCounter = (directory: string) => {
 
 export const makeRemoveTree = ({ headOf, keepParent, settings, unreachable }: Means) => {
   const { objects, prefix, sizes, support } = settings
-  const { attempts, pause } = objects.patience
 
   /** Adds the path of an object to a fault, if its key is the key of a path. */
   const at = (key: string, fault: Fault): Fault => {
@@ -79,11 +78,11 @@ export const makeRemoveTree = ({ headOf, keepParent, settings, unreachable }: Me
             takesBatches = false
             return removeEach(keys)
           }
-          const isLast = done + 1 >= attempts
+          const isLast = done + 1 >= objects.patience.attempts
           const final = failed.find(({ isTransient }) => isLast || !isTransient)
           if (final !== undefined) return Effect.fail(at(final.key ?? directory, final.fault))
           if (failed.length === 0) return Effect.void
-          return Effect.andThen(pause(done + 1), removeBatch(remaining(keys, failed), done + 1))
+          return Effect.andThen(objects.patience.pause(done + 1), removeBatch(remaining(keys, failed), done + 1))
         })
       }
 
