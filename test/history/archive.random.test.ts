@@ -196,7 +196,7 @@ const Named = Arbitrary.array(
   { maxLength: 8 }
 )
 
-/** Plants names of any script as far as they can stand beside each other. */
+/** Plants names of any script. Omits an entry if its path conflicts with an earlier entry. */
 const plantNamed = Effect.fnUntraced(function* (
   fs: Filesystem.Algebra,
   entries: typeof Named extends Arbitrary.Arbitrary<infer A> ? A : never

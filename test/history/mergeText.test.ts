@@ -39,7 +39,7 @@ const table: ReadonlyArray<readonly [claim: string, ...Triple, merged: string | 
   ["adding a newline to the last line is a change of that line", "a\nb", "a\nb\n", "A\nb", undefined],
   ["a removed newline at the end is merged with a distant change", "a\nb\nc\n", "a\nb\nc", "A\nb\nc\n", "A\nb\nc"],
   [
-    "lines after a last line without a newline are a change of that line, merged with a distant change",
+    "lines that are added after a last line without a newline change this line, and merge with a distant change",
     "a\nb\nc",
     "a\nb\nc\nd\n",
     "A\nb\nc",
@@ -175,7 +175,7 @@ describe("mergeText", () => {
     }
   })
 
-  describe.runIf(hasGit)("beside git merge-file", () => {
+  describe.runIf(hasGit)("mergeText, compared with git merge-file,", () => {
     const withGit = (
       use: (git: (triple: Triple, ...args: ReadonlyArray<string>) => { clean: boolean; out: string }) => void
     ) => {

@@ -25,7 +25,7 @@ interface Case {
   readonly base: Entries
   readonly ours: Entries
   readonly theirs: Entries
-  /** The merged tree with ours preferred; `settled` is the tree with theirs preferred. */
+  /** The merged tree if `ours` wins each conflict. `settled` is the merged tree if `theirs` wins. */
   readonly merged: Entries
   readonly settled?: Entries
   readonly conflicts?: ReadonlyArray<string>
@@ -254,7 +254,7 @@ const threeWay = <A>(base: A, ours: A, theirs: A): A | "conflict" =>
 const word = (blob: Blob | undefined): string =>
   blob === undefined ? "" : `${blob.link ? "link" : blob.mode.toString(8)} ${blob.text}`
 
-/** Merges each path on its own, with bytes and mode of files apart. Also returns the undecided paths. */
+/** Merges each path on its own, and the bytes and the mode of a file separately. Also returns the undecided paths. */
 const model = (base: Flat, ours: Flat, theirs: Flat) => {
   const merged = new Map<string, Blob>()
   const undecided = new Set<string>()

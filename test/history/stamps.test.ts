@@ -185,7 +185,7 @@ for (const [level, make] of walks) {
       })
     )
 
-    it.effect("fail as list does for a missing path, a file, a link and paths below a file", () =>
+    it.effect("fail with the error of list for a missing path, a file, a link and paths below a file", () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({}, make)
         Fs.mkdirSync(join(root, "d"))

@@ -112,7 +112,7 @@ const refused: ReadonlyArray<readonly [title: string, reason: string, bytes: Uin
   ["no end mark", "corrupt", Uint8Array.from(entry(good))],
   ["half of the end mark", "corrupt", Uint8Array.from(Buffer.concat([entry(good), Buffer.alloc(512)]))],
   [
-    "an end after a long name without its entry",
+    "a long name at its end, without an entry",
     "corrupt",
     Uint8Array.from(Buffer.concat([entry({ name: "x", type: "L", content: "long" })]))
   ],

@@ -315,7 +315,7 @@ describe("the recovery of a killed process, after other programs have changed fi
 describe("a recovery whose process is killed as well", () => {
   const [from, to] = [tree({ a: file("1"), b: file("2"), d: tree({ e: file("3") }) }), tree({ a: file("4"), c: file("5") })]
 
-  /** Runs a recovery that dies after its nth removal or rename, counted from zero. Returns whether it got that far. */
+  /** Runs a recovery that dies after its nth removal or rename, counted from 0. Returns false if it makes fewer of them. */
   const dying = (root: string, kept: ReadonlyArray<Kept>, last: number) =>
     Effect.gen(function* () {
       const port = yield* PosixHost.make({ root })

@@ -36,7 +36,7 @@ export interface Part {
   readonly comment?: string
   readonly local?: Lies
   readonly central?: Lies & { readonly offset?: number; readonly disk?: number }
-  /** Bytes behind the data. @default a data descriptor where the flags say that there is one */
+  /** Bytes after the data. @default a data descriptor where the flags say that there is one */
   readonly behind?: Uint8Array
   /** Bytes before the local header. */
   readonly before?: Uint8Array

@@ -312,7 +312,7 @@ describe.runIf(hasGit)("an index with wrong offsets", () => {
       const [pack] = packsIn(store)
       const path = join(store.packDirectory, pack!.replace(".pack", ".idx"))
       const index = Fs.readFileSync(path)
-      // The offset of the first object, behind the ids and their checksums, now points into the table of 64-bit
+      // The offset of the first object, after the ids and their checksums, now points into the table of 64-bit
       // offsets.
       const count = index.readUInt32BE(8 + 255 * 4)
       index.writeUInt32BE(0x80000007, 8 + 256 * 4 + count * 24)
