@@ -31,7 +31,7 @@ const catch_ = <A, E, R, B, E2, R2>(
 /**
  * Runs `f` sequentially while its effects have already succeeded, and then runs `concurrency` effects at a time.
  *
- * The first effect that has not succeeded is itself run, because a second call of `f` for its element would leak the
+ * Runs the first effect that has not succeeded, and does not call `f` again for its element, because this would leak the
  * resources of the first call.
  */
 export const forEach = <A, B, E, R>(

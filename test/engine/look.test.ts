@@ -48,7 +48,7 @@ suite(
   { laws: linkLaws, programs: 100 }
 )
 
-describe("resolve on a port that looks up whole paths", () => {
+describe("resolve, on a port that reads the stats of a whole path in one request,", () => {
   const tree = {
     a: { b: { c: { d: { f: "deep", up: { link: "../../c/d/f" }, round: { link: "round" } } } }, l: { link: "b/c/d" } }
   } as unknown as InMemory.Tree

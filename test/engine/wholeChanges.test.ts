@@ -175,7 +175,7 @@ describe("a change that the port can make in one step", () => {
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   )
 
-  it("is offered by the recording port of this test for every operation", () => {
+  it("can be requested for every operation from the port of this test", () => {
     assert.deepStrictEqual(Object.keys(changesOf(Effect.runSync(InMemory.make()))).sort(), [
       "Edit",
       "MakeDirectory",

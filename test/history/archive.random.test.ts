@@ -117,7 +117,7 @@ describe("a damaged archive", () => {
     })
   )
 
-  it.effect("in tar format, with or without gzip, either is refused or replaces the whole tree", () =>
+  it.effect("in tar format, with or without gzip, is refused or replaces the whole tree", () =>
     Effect.gen(function* () {
       const good = Buffer.concat(yield* Stream.runCollect(Archive.exportTarOf(yield* small)))
       const outcomes = { refused: 0, taken: 0 }
@@ -222,7 +222,7 @@ const formats = [
 describe("any tree", () => {
   for (const [format, out, back] of formats) {
     it.effect.prop(
-      `is restored from ${format} except for skipped entries; with strict, completely or not at all`,
+      `is restored from ${format} without the skipped entries, and is exported whole or not at all with strict`,
       { entries: Named, files: Arbitraries.files },
       ({ entries, files }) =>
         Effect.gen(function* () {
@@ -262,7 +262,7 @@ describe("any tree", () => {
     )
   }
 
-  it.live("stays the same over twenty round trips between memory and one host", () =>
+  it.live("is unchanged after twenty round trips between memory and a host", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port } = yield* host()

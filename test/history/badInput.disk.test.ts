@@ -72,7 +72,7 @@ describe.runIf(ready)("the disk of a store", () => {
 
   for (const left of [0, 8192, 3 * megabyte]) {
     it.live(
-      `keeps its snapshots when a snapshot fills it to ${left} bytes left, and takes another snapshot once there is space`,
+      `keeps its snapshots if only ${left} bytes are left during a snapshot, and takes the snapshot once there is space`,
       () =>
         Effect.gen(function* () {
           const { here, top } = yield* withStoreOn("size=90m")
@@ -207,7 +207,7 @@ describe.runIf(ready)("the disk of a store", () => {
   )
 })
 
-describe.runIf(ready)("the disk of the directory", () => {
+describe.runIf(ready)("a full disk", () => {
   /** Runs a call on a disk with more and more room until it succeeds, and checks that each failure changes nothing. */
   const sweep = <E>(
     root: string,
@@ -233,7 +233,7 @@ describe.runIf(ready)("the disk of the directory", () => {
       return failures
     })
 
-  it.live("leaves the tree unchanged however full it is, until it has room for a restore", () =>
+  it.live("leaves the tree unchanged by a restore until there is enough space", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=8m")
       const here = { ...(yield* place), root }
@@ -257,7 +257,7 @@ describe.runIf(ready)("the disk of the directory", () => {
     })
   )
 
-  it.live("leaves the tree unchanged when no inode is free for a restore", () =>
+  it.live("leaves the tree unchanged by a restore if no inode is free", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=8m,nr_inodes=60")
       const here = { ...(yield* place), root }
@@ -277,7 +277,7 @@ describe.runIf(ready)("the disk of the directory", () => {
     })
   )
 
-  it.live("leaves the tree unchanged until it has room for an import or a rollback", () =>
+  it.live("leaves the tree unchanged by an import or a rollback until there is enough space", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=8m")
       const { top } = yield* place
@@ -305,7 +305,7 @@ describe.runIf(ready)("the disk of the directory", () => {
     })
   )
 
-  it.live("that stores named archives keeps them when it is full, and keeps no partial archive", () =>
+  it.live("keeps the archives of a SnapshotStore, but no partial archive", () =>
     Effect.gen(function* () {
       const top = yield* disk("size=4m")
       const archives = join(top, "archives")

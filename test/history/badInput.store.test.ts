@@ -327,7 +327,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.live("of another root lists no snapshot of this root, and refuses the snapshots of this root as incompatible", () =>
+  it.live("for another root does not list the snapshots of this root, and refuses them as incompatible", () =>
     Effect.gen(function* () {
       const here = yield* place
       const other = { ...here, root: join(here.top, "other") }

@@ -80,7 +80,7 @@ describe("the history capability of a port", () => {
     )
   }
 
-  it.effect("is dropped for good: no combinator above a combinator that drops it restores it", () =>
+  it.effect("stays absent in a combinator over a combinator that drops it", () =>
     Effect.gen(function* () {
       for (const [, [outer, over]] of Object.entries(combinators)) {
         if (outer === "dropped") continue

@@ -142,7 +142,7 @@ const isUnsteady = ({ detail, reason }: Snapshots.SnapshotError): boolean =>
 const ready = hasGit && needs("captures under other writers", () => has("mkfifo"), "apt-get install coreutils")
 
 describe.runIf(ready)("a snapshot that is taken while other processes", () => {
-  it.live("replace files holds a whole version of each file", () =>
+  it.live("replace files contains a whole version of each file", () =>
     Effect.gen(function* () {
       const { complaints, files, taken } = yield* capturing(["replaced", "replaced"], isUnsteady)
       assert.deepStrictEqual(complaints, [])
@@ -159,7 +159,7 @@ describe.runIf(ready)("a snapshot that is taken while other processes", () => {
     })
   )
 
-  it.live("overwrite files in place holds a former state of each file, or fails as unsteady", () =>
+  it.live("overwrite files in place contains an earlier state of each file, or fails because a file keeps changing", () =>
     Effect.gen(function* () {
       const { complaints, taken, unsteady } = yield* capturing(["blocks"], isUnsteady)
       assert.deepStrictEqual(complaints, [])
@@ -167,7 +167,7 @@ describe.runIf(ready)("a snapshot that is taken while other processes", () => {
     })
   )
 
-  it.live("turn paths into directories, links and files holds whole contents and follows no link", () =>
+  it.live("turn paths into directories, links and files contains whole contents and follows no link", () =>
     Effect.gen(function* () {
       const { complaints, taken } = yield* capturing(["kinds"], never)
       assert.deepStrictEqual(complaints, [])
@@ -175,7 +175,7 @@ describe.runIf(ready)("a snapshot that is taken while other processes", () => {
     })
   )
 
-  it.live("replace directories with links to the outside holds nothing from outside", () =>
+  it.live("replace directories with links to the outside contains nothing from outside", () =>
     Effect.gen(function* () {
       const { complaints, taken } = yield* capturing(["swaps", "kinds"], never)
       assert.deepStrictEqual(complaints, [])
@@ -183,7 +183,7 @@ describe.runIf(ready)("a snapshot that is taken while other processes", () => {
     })
   )
 
-  it.live("make and remove directories holds only contents that existed", () =>
+  it.live("make and remove directories contains only contents that existed", () =>
     Effect.gen(function* () {
       const { complaints, taken } = yield* capturing(["comes"], never)
       assert.deepStrictEqual(complaints, [])

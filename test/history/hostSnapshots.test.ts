@@ -249,7 +249,7 @@ describe("the stamps that a store keeps for the next process", () => {
     )
   }
 
-  it.live("are ignored if their file is a directory, and the store is refused if it is a pipe or a link", () =>
+  it.live("are ignored if a directory is at the path of their file, and a pipe or a link there makes the store refused", () =>
     Effect.gen(function* () {
       const here = yield* place
       Fs.writeFileSync(join(here.root, "mine.txt"), "mine")
@@ -433,7 +433,7 @@ describe("snapshots of a host:", () => {
     })
   )
 
-  it.live("one directory is one root, whatever path leads to it", () =>
+  it.live("a directory has the same snapshots, whatever path leads to it", () =>
     Effect.gen(function* () {
       const { gitDir, root: top } = yield* place
       Fs.mkdirSync(join(top, "root"))

@@ -252,7 +252,7 @@ describe("restoring a capture", () => {
     })
   )
 
-  it.effect("re-creates parent directories with their modes, and only these", () =>
+  it.effect("by paths re-creates missing parent directories with their modes, but no other entries", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ t: { d: { e: { f: "1", g: "2" }, h: "3" } } })
       yield* port.attributes!.set(at("t/d"), { mode: 0o700 })
@@ -311,7 +311,7 @@ describe("restoring a capture", () => {
     })
   )
 
-  it.effect("is seen by watchers, but unchanged entries are not", () =>
+  it.effect("notifies watchers of changed entries, and not of unchanged entries", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ same: { x: "1" }, changed: { y: "1" } })
       const history = historyOf(port)
@@ -390,7 +390,7 @@ describe("a view of a capture", () => {
     })
   )
 
-  it.effect("matches names with the case rule of the tree", () =>
+  it.effect("is case-insensitive if the tree is case-insensitive", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ Dir: { File: "1" } }, { caseInsensitive: true })
       const history = historyOf(port)

@@ -93,8 +93,8 @@ describe("a planted directory that looks like the staging directory of a transac
   }
 })
 
-describe("a leftover beside an archive that is written", () => {
-  it.effect("is removed if a dead process of ours made it, and kept if its name is forged", () =>
+describe("a temporary file next to an archive that is being written", () => {
+  it.effect("is removed if a dead process of this installation made it, and is kept if its name is forged", () =>
     Effect.gen(function* () {
       const directory = yield* fastDirectory
       const ended = Names.dead()
@@ -159,7 +159,7 @@ describe("leftovers of an installation with another key on this machine", () => 
     return root
   }
 
-  it.live("are never completed or removed, and are listed and captured like any file", () =>
+  it.live("are never completed or removed, and are listed and captured like other files", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = received(yield* fastDirectory)

@@ -175,7 +175,7 @@ describe("the strategies of snapshots", () => {
   )
 
   it.live.runIf(hasGit)(
-    "use a temporary git repository outside of the workspace, which ends with the layer and stores equal files once",
+    "use a temporary git repository outside the root, which is removed with the layer and stores equal files once",
     () =>
       Effect.gen(function* () {
         const root = yield* fastDirectory

@@ -249,7 +249,7 @@ describe.runIf(hasGit)("collecting objects", () => {
     )
   }
 
-  it.effect("keeps the pack when the new one equals one of its sources", () =>
+  it.effect("keeps a pack if the merged pack is identical to it", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const expected = yield* many(store, 3, random(16))
@@ -608,7 +608,7 @@ describe.runIf(hasGit && needs("collecting on a disk that is full", canMount, "r
     const pieces = (next: () => number, count: number) => Array.from({ length: count }, () => noise(next, size))
     const files = (all: ReadonlyArray<Buffer>): Tree => Object.fromEntries(all.map((bytes, i) => [`f${i}`, bytes]))
 
-    it.effect("frees the space of useless objects although the old and the new pack do not fit at the same time", () =>
+    it.effect("frees the space of unreachable objects even if the old and the new pack do not fit on the disk together", () =>
       Effect.gen(function* () {
         const next = random(14)
         const base = yield* disk("size=12m")
