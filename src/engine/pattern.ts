@@ -120,7 +120,7 @@ interface Known {
   readonly exact?: Texts | undefined
   readonly starts?: Texts | undefined
   readonly ends?: Texts | undefined
-  /** The texts of which every match contains at least one. Absent if `exact` implies them. */
+  /** Texts such that every match contains at least one of them. Absent if `exact` implies them. */
   readonly needles?: Texts | undefined
 }
 

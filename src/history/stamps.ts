@@ -26,8 +26,9 @@ export const isSameStamp = (a: Stamp, b: Stamp): boolean =>
   a.mode === b.mode
 
 /**
- * Returns `found`, the stamp of a directory in the listing of its parent, if the directory that was then listed has the same
- * stamp and is on the disk `device`. Otherwise returns `undefined`, because a mount or a rename may have replaced the directory.
+ * Returns `found`, the stamp of a directory in the listing of its parent, if the directory that was listed afterwards has the
+ * same stamp and is on the disk `device`. Otherwise returns `undefined`, because a mount or a rename may have replaced the
+ * directory.
  */
 export const listedStamp = (
   found: Stamp | undefined,

@@ -181,7 +181,7 @@ describe("grep", () => {
         const search = yield* Effect.forkChild(fs.grep("^(a+)+$"), { startImmediately: true })
         yield* Effect.sleep("50 millis")
         yield* Fiber.interrupt(search)
-        // Three searches at once succeed only if both places of the pool are free again.
+        // Three concurrent searches succeed only if both workers of the pool are free again.
         const found = yield* Effect.all(
           [1, 2, 3].map(() => fs.grep("(a)+", { path: "fine.txt" })),
           { concurrency: "unbounded" }

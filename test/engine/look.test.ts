@@ -1,4 +1,4 @@
-/** Links resolve in the same way on a port that looks up a whole path in one request and on a port that does not. */
+/** Symlinks resolve in the same way on a port that reads a whole path in one request and on a port that does not. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

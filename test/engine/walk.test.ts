@@ -17,7 +17,7 @@ const paths = <E>(entries: Stream.Stream<{ readonly path: string }, E>) =>
 
 const denied: Fault = { _tag: "AccessDenied", why: "permission" }
 
-/** Returns a filesystem on which some directories cannot be listed. It records every listing. */
+/** Returns a filesystem on which some directories cannot be listed. The filesystem records every listing. */
 const guarded = (fs: Filesystem.Algebra, closed: ReadonlyArray<string>, listed: Array<string>): Filesystem.Algebra => {
   const port: Backend = {
     ...fs.port,

@@ -1,6 +1,6 @@
 /**
- * The layouts of a ZIP archive: our own with `files/` and a manifest, or the plain one of other tools with the tree at
- * the top level.
+ * The two layouts of a ZIP archive: `files/` with a manifest, as this library writes by default, and the tree at the top level,
+ * as other tools write.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

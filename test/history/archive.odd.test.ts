@@ -35,13 +35,13 @@ const randomOf = (seed: number) => () => {
 const oddNames = ["Readme", "c:", "back\\slash", "e\u0301", "\ufb01le"] as const
 const oddTargets = ["/bin/busybox", "../../../outside", "back\\slash", "c:/x"] as const
 
-/** The planted paths: valid paths, and odd paths that are not below an odd directory. */
+/** The paths of the created entries: the paths that an import accepts, and the highest paths that it refuses. */
 interface Grown {
   readonly sound: Set<string>
   readonly odd: Set<string>
 }
 
-/** Grows a random tree with sound and odd entries side by side. */
+/** Creates a random tree of entries that an import accepts and entries that it refuses. */
 const grow = Effect.fnUntraced(function* (fs: Algebra, seed: number, top = ""): Effect.fn.Return<Grown, unknown> {
   const random = randomOf(seed)
   const pick = <A>(all: ReadonlyArray<A>): A => all[Math.floor(random() * all.length)]!
@@ -61,7 +61,7 @@ const grow = Effect.fnUntraced(function* (fs: Algebra, seed: number, top = ""): 
       const other = at === "" ? first : `${at}/${first}`
       if (!sound.has(other)) yield* fs.write(other, "the first of two")
       if (!isBelowOdd) sound.add(other)
-      // Of two equal names, the first by code point is valid.
+      // If an archive cannot distinguish two names, the first name by code point is valid.
       if (other > path) continue
     }
     const makesLink = isOdd && !hasOddName
@@ -147,7 +147,7 @@ describe("an export of a tree with entries that an import refuses", () => {
   )
 })
 
-/** Changes most of a tree, including odd entries. */
+/** Changes most of a tree, including entries that an import refuses. */
 const spoil = Effect.fnUntraced(function* (fs: Algebra) {
   const { entries } = yield* fs.list(".").pipe(Effect.map((entries) => ({ entries })))
   for (const [i, { name }] of entries.entries()) if (i % 2 === 0) yield* fs.delete(name, { recursive: true })

@@ -100,7 +100,7 @@ describe("a damaged archive", () => {
           assert.deepStrictEqual(guarded(shape), whole, `seed ${seed}`)
         }
       }
-      // Harmful damage is found; some damage is harmless, such as a bit of a mode or a time.
+      // Harmful damage must be detected. Some damage is harmless, such as a changed bit of a mode or a time.
       assert.isAbove(outcomes.refused, 2000)
       assert.isAbove(outcomes.taken, 10)
     })
@@ -196,7 +196,7 @@ const Named = Arbitrary.array(
   { maxLength: 8 }
 )
 
-/** Plants names of any script as far as they can stand beside each other. */
+/** Creates entries with names of any script. Skips an entry that cannot exist next to the others. */
 const plantNamed = Effect.fnUntraced(function* (
   fs: Filesystem.Algebra,
   entries: typeof Named extends Arbitrary.Arbitrary<infer A> ? A : never

@@ -351,7 +351,7 @@ describe.runIf(needs("tar archives of others, and ours elsewhere", "tar", "pytho
     })
   )
 
-  /** A copy of the tree with a hard link, which comes back as a separate file. */
+  /** A copy of the tree with a hard link. The import turns the link into a separate file. */
   const linked = shared(
     Effect.gen(function* () {
       const { directory, out } = yield* made

@@ -1,6 +1,6 @@
 /**
- * Full disks, of the store and of the directory, during a snapshot or a restore. The failure is reported, nothing
- * changes, and the operation works once there is space.
+ * Snapshots and restores while the disk of the store or of the directory is full. A failure is reported and changes nothing,
+ * and the operation works once there is space.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -104,7 +104,7 @@ describe.runIf(ready)("the disk of a store", () => {
                 assert.deepStrictEqual(hidden(here.root), [])
                 assert.deepStrictEqual(tmpIn(here), [])
                 assert.strictEqual((yield* snapshots.list).length, 1)
-                // A full disk does not hinder a restore.
+                // A restore works although the disk of the store is full.
                 yield* snapshots.restore(first)
                 assert.deepStrictEqual(read(here.root), one)
                 empty(top)

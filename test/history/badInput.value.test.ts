@@ -1,4 +1,4 @@
-/** Values from callers and prepared stores. Both are hostile input. */
+/** Snapshot values from callers, and stores that an attacker prepared. Both are hostile input. */
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
- * Captures while other processes change the directory as fast as they can. Each file in a snapshot must have a content
- * that it really had. Unreadable files must be reported, and nothing from outside may appear in a snapshot.
+ * Captures while other processes change the directory as fast as they can. Each file in a snapshot must have a content that the
+ * file really had. Unreadable files must be reported, and a snapshot must contain nothing from outside.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -103,7 +103,7 @@ interface Tally {
   readonly complaints: Array<string>
 }
 
-/** Takes snapshots while the writers work. Each failure must be a permitted one. */
+/** Takes snapshots while the writers work. Checks that only the expected failures occur. */
 const capturing = (what: ReadonlyArray<Orders["what"]>, permits: (error: Snapshots.SnapshotError) => boolean) =>
   Effect.gen(function* () {
     const here = yield* place

@@ -1,4 +1,7 @@
-/** Snapshots of the files in a container while it runs: shared files with layerGit, files apart with archives. */
+/**
+ * Snapshots of the files in a container while it runs. Directories shared with the host use layerGit, and files inside the
+ * container use archives.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

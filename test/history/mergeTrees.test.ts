@@ -25,7 +25,7 @@ interface Case {
   readonly base: Entries
   readonly ours: Entries
   readonly theirs: Entries
-  /** The merged tree with ours preferred; `settled` is the tree with theirs preferred. */
+  /** The merged tree if `ours` is preferred. `settled` is the merged tree if `theirs` is preferred. */
   readonly merged: Entries
   readonly settled?: Entries
   readonly conflicts?: ReadonlyArray<string>
@@ -217,7 +217,7 @@ const table: ReadonlyArray<Case> = [
   }
 ]
 
-/** Files in directories that never change, so that each path is merged on its own. */
+/** Files in directories that neither side changes, so that each path is merged separately. */
 const directories = ["", "d/", "d/e/"]
 const names = ["a", "b", "c", "d2"]
 
@@ -254,7 +254,7 @@ const threeWay = <A>(base: A, ours: A, theirs: A): A | "conflict" =>
 const word = (blob: Blob | undefined): string =>
   blob === undefined ? "" : `${blob.link ? "link" : blob.mode.toString(8)} ${blob.text}`
 
-/** Merges each path on its own, with bytes and mode of files apart. Also returns the undecided paths. */
+/** Merges each path separately, and the bytes and mode of a file separately. Also returns the undecided paths. */
 const model = (base: Flat, ours: Flat, theirs: Flat) => {
   const merged = new Map<string, Blob>()
   const undecided = new Set<string>()

@@ -1,6 +1,6 @@
 /**
- * The usual steps of a program with snapshots and archives: write, snapshot, change, restore. Each step runs on every kind
- * of snapshot store, or on every backend, for which it makes sense.
+ * The usual steps of a program with snapshots and archives: write, snapshot, change, restore. Each step runs on every kind of
+ * snapshot store or on every backend that supports it.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -292,7 +292,7 @@ describe("a snapshot of files", () => {
   }
 })
 
-/** Makes a store for the filesystem in a directory of its own. */
+/** Creates a SnapshotStore for the filesystem in a new directory. */
 const storeOf = (fs: Algebra): Effect.Effect<SnapshotStore.Operations, SnapshotStore.SnapshotError, Scope.Scope> =>
   Effect.flatMap(fastDirectory, (top) =>
     Effect.provideService(SnapshotStore.make({ directory: join(top, "snapshots") }), Filesystem, fs)

@@ -54,8 +54,8 @@ const moments = (before: Tree, after: Tree, visit: (copy: string, moment: number
   })
 
 /**
- * Leaves the disk as a process that is killed before its nth rename. Returns the records of the unfinished change, which the
- * caller must still write.
+ * Leaves the disk in the state that a process leaves if it is killed before its nth rename. Returns the records of the
+ * unfinished change, which the caller must still write.
  */
 const killedAt = (
   root: string,
@@ -315,7 +315,10 @@ describe("the recovery of a killed process, after other programs have changed fi
 describe("a recovery whose process is killed as well", () => {
   const [from, to] = [tree({ a: file("1"), b: file("2"), d: tree({ e: file("3") }) }), tree({ a: file("4"), c: file("5") })]
 
-  /** Runs a recovery that dies after its nth removal or rename, counted from zero. Returns whether it got that far. */
+  /**
+   * Runs a recovery that dies after its nth removal or rename, counted from zero. Returns whether the recovery made so many
+   * calls.
+   */
   const dying = (root: string, kept: ReadonlyArray<Kept>, last: number) =>
     Effect.gen(function* () {
       const port = yield* PosixHost.make({ root })

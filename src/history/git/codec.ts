@@ -115,7 +115,7 @@ export interface TreeEntry {
 
 interface EncodedTree {
   readonly body: Buffer
-  /** The content of the blob with the modes, which must be stored with the tree. `undefined` if the tree needs no such blob. */
+  /** The content of the blob of the modes, which the caller must store too. `undefined` if the tree needs no such blob. */
   readonly modes: Buffer | undefined
 }
 

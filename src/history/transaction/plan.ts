@@ -92,7 +92,7 @@ export interface Move {
 export interface Step extends Move {
   readonly before: Node | undefined
   readonly after: Node | undefined
-  /** True if an earlier step removes an entry with another spelling of this name. Only in a tree that ignores case. */
+  /** True if an earlier step removes an entry with another spelling of this name. Occurs only if the tree ignores case. */
   readonly replacesOtherSpelling: boolean
 }
 

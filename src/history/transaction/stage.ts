@@ -385,7 +385,7 @@ const copyStepAside = (port: Backend, step: Step, to: FsPath.FsPath): Effect.Eff
   })
 }
 
-/** Tests whether to copy the old entry: a symlink or a small file that a file or a symlink replaces. Others are moved. */
+/** Tests whether to copy the old entry: a symlink or a small file that a file or a symlink replaces. */
 const shouldCopyAside = ({ next, was }: Step): boolean =>
   next !== undefined &&
   next !== "directory" &&

@@ -67,7 +67,7 @@ const text = Arbitrary.filter(
   isText
 )
 
-/** Bytes of all sorts, with a preference for the dangerous ones. */
+/** Random sequences of bytes and of pieces of names that git could misread. */
 const bytes = Arbitrary.map(
   Arbitrary.array(
     oneOf([

@@ -296,7 +296,7 @@ describe("packs", () => {
     for (let i = 0; i < 50; i++) writer.add("blob", Buffer.from(`content ${i}`))
     yield* writer.addStream(2_000_000, parts(noise(2_000_000), 65_536))
   })
-  /** The name of a pack that was written without incident. */
+  /** The name of a pack that was written without a failure or an interruption. */
   const usual = Effect.scoped(
     Effect.flatMap(temporary, (directory) =>
       Effect.flatMap(open(directory), (writer) => Effect.andThen(filled(writer), writer.finish))
