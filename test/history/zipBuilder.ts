@@ -1,10 +1,10 @@
 /**
- * Builds ZIP archives byte by byte after APPNOTE 6.3.10, without the code in src. Tests can set every field to a wrong
- * value; other fields are right.
+ * Builds ZIP archives byte by byte after APPNOTE 6.3.10, without the code in src. Tests can set any field to a wrong value. All
+ * other fields are correct.
  */
 import * as Zlib from "node:zlib"
 
-/** Fields of one header that differ from the rest of the entry. */
+/** The fields of one header whose values differ from the fields of the entry. */
 export interface Lies {
   readonly signature?: number
   readonly version?: number
@@ -40,7 +40,7 @@ export interface Part {
   readonly behind?: Uint8Array
   /** Bytes before the local header. */
   readonly before?: Uint8Array
-  /** The index of an earlier part whose local header and data this one shares. */
+  /** The index of an earlier part. Both parts have the same local header and data. */
   readonly sharing?: number
   /** True if the part has neither header nor data, only a directory entry. */
   readonly isGhost?: boolean
