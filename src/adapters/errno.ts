@@ -43,7 +43,7 @@ const errors = {
   ETIMEDOUT: [110, "connection timed out"]
 } as const satisfies Record<string, readonly [errno: number, text: string]>
 
-/** The name of an error of the operating system. */
+/** The name of a system error, such as ENOENT. */
 export type Code = keyof typeof errors
 
 /** Returns the positive number of an error, and its text. */
@@ -91,7 +91,7 @@ const invalidPathCode = (path: string): Code => {
   return path.split("/").includes("..") ? "EACCES" : "EINVAL"
 }
 
-/** Returns the code that a system call would report in the situation of an error of this library. */
+/** Returns the code of a system call's error that has the same cause as an error of this library. */
 export const codeOf = (error: FsError): Code => {
   switch (error._tag) {
     case "NotFound":

@@ -23,10 +23,10 @@ const decode = (bytes: Uint8Array): Effect.Effect<string, Fault.Fault> =>
   })
 
 const rootDenied = Fault.accessDenied("root")
-const confusedName = Fault.invalidPath("the MCP server takes this name for that of another entry")
-const notWritten = Fault.ioError("the MCP server reported a write that it has not done, or another program changed the file")
+const confusedName = Fault.invalidPath("the MCP server confuses this name with the name of another entry")
+const notWritten = Fault.ioError("the MCP server reported a write that it did not do, or another program changed the file")
 
-/** Tests for the error of `move_file` if the target exists. */
+/** Tests whether an error of `move_file` says that the target exists. */
 const isTaken = (error: string | undefined): boolean => error?.startsWith("Destination already exists") === true
 
 export const make = (server: Server, info: Info, rules: Rules, maxFileBytes: number): Backend => {

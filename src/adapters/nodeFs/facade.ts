@@ -1,4 +1,4 @@
-/** Builds the three faces of `node:fs` (callbacks, promises, synchronous calls) from one set of calls. */
+/** Builds the three interfaces of `node:fs` (callbacks, promises, synchronous calls) from one set of calls. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -48,7 +48,7 @@ const rootLinks = (fs: Algebra): Algebra =>
 const later = (run: () => void): void => (isNode ? process.nextTick(run) : queueMicrotask(run))
 
 /**
- * Returns the object. Its type is stated by `NodeFs.ts`, because the calls take arguments of any type and check them.
+ * Returns the `fs` object. `NodeFs.ts` states its type, because the calls take arguments of any type and check them.
  */
 export const build = Effect.fnUntraced(function* (
   hasRootLinks: boolean
@@ -63,7 +63,7 @@ export const build = Effect.fnUntraced(function* (
 
   const run: Run = async (effect, signal) => {
     if (isAborted(signal)) throw abortError(signal!)
-    // An object that only resembles a signal can be aborted only before the call.
+    // Only an AbortSignal can interrupt a running call. Any other object with `aborted` is checked only before the call.
     const exit = await runExit(effect, { signal: signal instanceof AbortSignal ? signal : undefined })
     if (Exit.isSuccess(exit)) return exit.value
     throw isAborted(signal) ? abortError(signal!) : Cause.squash(exit.cause)
