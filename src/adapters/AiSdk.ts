@@ -45,7 +45,7 @@ export const support: AdapterSupport = {
 export type FileTool = Tool<unknown, Output> & { readonly execute: NonNullable<Tool<unknown, Output>["execute"]> }
 
 /**
- * The tools by name.
+ * The tools by name, for the option `tools` of `generateText`.
  *
  * @since 0.1.0
  */

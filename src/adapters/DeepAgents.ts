@@ -363,7 +363,7 @@ const backend: Effect.Effect<Required<BackendProtocolV2>, never, Filesystem> = E
 })
 
 /**
- * Returns the backend for `createDeepAgent({ backend })`. The root of the filesystem is "/". Its calls use the clock, the tracer
+ * Returns the backend for `createDeepAgent({ backend })`. The root of the filesystem is "/". The calls use the clock, the tracer
  * and the other services of this effect's context.
  *
  * @category constructors

@@ -264,7 +264,7 @@ const makeFileSystem = (fs: Algebra, run: Run): IFileSystem => {
 }
 
 /**
- * Returns the filesystem for `new Bash({ fs })`. The root of the filesystem is "/". Its calls use the clock, the tracer and
+ * Returns the filesystem for `new Bash({ fs })`. The root of the filesystem is "/". The calls use the clock, the tracer and
  * the other services of this effect's context.
  *
  * @category constructors

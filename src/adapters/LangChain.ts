@@ -133,7 +133,7 @@ const refuse = (key: unknown, why: string): Error =>
   new Error(`Invalid key ${JSON.stringify(key)}: ${why}. A key is the path of a file, such as "notes/a.md".`)
 
 const operationsOf = (fs: Algebra, directory: FsPath.FsPath) => {
-  /** Returns the path of a key. Throws if it is not in normal form, because two keys must not name one file. */
+  /** Returns a key as a path. Throws if the key is not a path in normal form, because two keys must not name one file. */
   const pathOf = (key: unknown): FsPath.FsPath => {
     const parsed = typeof key === "string" ? FsPath.parse(key, fs.port.rules?.policy) : undefined
     if (typeof parsed !== "string") throw refuse(key, "it is not a path below the directory of the store")

@@ -404,7 +404,7 @@ const makeFilesystem = (fs: Algebra, run: Run, errors: Errors): WorkspaceFilesys
 }
 
 /**
- * Returns the filesystem for `new Workspace({ filesystem })`. The root of the filesystem is "/". Its calls use the clock, the
+ * Returns the filesystem for `new Workspace({ filesystem })`. The root of the filesystem is "/". The calls use the clock, the
  * tracer and the other services of this effect's context.
  *
  * @category constructors

@@ -130,8 +130,8 @@ export const promises = (options?: NodeFsOptions): Effect.Effect<Promises, never
   Effect.map(make(options), (fs) => fs.promises)
 
 /**
- * Returns the synchronous calls of `node:fs`. They work on backends that answer at once, such as InMemory. On all others
- * they fail with ENOSYS and change nothing.
+ * Returns the synchronous calls of `node:fs`. They work on backends that answer at once, such as InMemory. On other
+ * backends they fail with ENOSYS and change nothing.
  *
  * @category constructors
  * @since 0.1.0

@@ -84,14 +84,14 @@ const deniedCodes = {
   busy: "EBUSY"
 } as const
 
-/** Returns the code of an invalid path: the path itself is invalid, or its symlinks form a loop. */
+/** Returns the code for InvalidPath: ELOOP for a valid path, whose symlinks must form a loop, or else EACCES or EINVAL. */
 const invalidPathCode = (path: string): Code => {
   const parsed = parse(path)
   if (typeof parsed === "string") return uncreatable(parsed) === undefined ? "ELOOP" : "EINVAL"
   return path.split("/").includes("..") ? "EACCES" : "EINVAL"
 }
 
-/** Returns the code of a system call's error that has the same cause as an error of this library. */
+/** Returns the code that a system call would return instead of an error of this library. */
 export const codeOf = (error: FsError): Code => {
   switch (error._tag) {
     case "NotFound":

@@ -16,7 +16,7 @@ import { Snapshots } from "../history/snapshots/tag.ts"
 import { runner } from "./run.ts"
 
 /**
- * The tools that an adapter offers, with tools `T` of your own.
+ * The tools that an adapter offers, including your own tools `T`.
  *
  * @since 0.1.0
  */

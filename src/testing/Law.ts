@@ -135,7 +135,7 @@ export const absoluteRoot = ({ port }: Algebra): string => {
 }
 
 /**
- * Returns the abilities of a filesystem.
+ * Returns the abilities of a filesystem, as its port, its permissions and the bench determine them.
  *
  * @since 0.1.0
  */

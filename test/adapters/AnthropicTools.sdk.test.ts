@@ -65,7 +65,7 @@ describe("AnthropicTools.memory and the SDK's own implementation", () => {
     /E[A-Z]{3,}|no longer exists/.test(theirs) ||
     (command === "rename" && (String(to).startsWith(`${String(from)}/`) || theirs.includes("does not exist")))
 
-  it.effect("random sessions give the same answers and the same files", () =>
+  it.effect("return the same answers and leave the same files in random sessions", () =>
     Effect.gen(function* () {
       for (let seed = 1; seed <= 40; seed++) {
         const directory = mkdtempSync(join(tmpdir(), "memory-"))

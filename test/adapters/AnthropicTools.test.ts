@@ -221,7 +221,7 @@ describe("AnthropicTools.textEditor", () => {
   )
 
   for (const path of ["../x", "/../x", "src/../../x", "a\u0000b", "a\nb"]) {
-    it.effect(`a path such as ${JSON.stringify(path)} gives an error result and changes nothing`, () =>
+    it.effect(`a path such as ${JSON.stringify(path)} returns an error result and changes nothing`, () =>
       Effect.gen(function* () {
         const editor = yield* AnthropicTools.textEditor()
         const requests = [
@@ -238,7 +238,7 @@ describe("AnthropicTools.textEditor", () => {
     )
   }
 
-  it.effect("random requests give results, and never leave the root", () =>
+  it.effect("random requests return results, and never access a path outside the root", () =>
     Effect.gen(function* () {
       const random = randomOf(11)
       const pick = <A>(list: ReadonlyArray<A>): A => list[random(list.length)]!
@@ -364,7 +364,7 @@ describe("AnthropicTools.textEditor", () => {
     }).pipe(Effect.provide(Layer.mergeAll(files({ "a.md": "one" }), Policy.readBeforeWrite)))
   )
 
-  it.effect("events name the tool and hide the texts", () => {
+  it.effect("events contain the name of the tool, but not the texts", () => {
     const events: Array<ToolInvoked> = []
     return Effect.gen(function* () {
       const editor = yield* AnthropicTools.textEditor()

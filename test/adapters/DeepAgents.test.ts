@@ -252,7 +252,7 @@ describe("DeepAgents", () => {
     )
   }
 
-  it.effect("an agent's tools answer the same as over FilesystemBackend", () =>
+  it.effect("an agent's tools return the same results as over FilesystemBackend", () =>
     Effect.gen(function* () {
       const expected = yield* Effect.promise(() => runAgent(own()))
       const actual = yield* over(InMemory.layer(), runAgent)

@@ -133,7 +133,7 @@ const collect = async (keys: AsyncGenerator<string>): Promise<ReadonlyArray<stri
 }
 
 describe("LangChain.store", () => {
-  it.effect("random programs give the same answers as LangChain's own InMemoryStore", () =>
+  it.effect("random programs have the same results as with LangChain's own InMemoryStore", () =>
     Effect.gen(function* () {
       const keys = ["a.md", "b.txt", "d/a.md", "d/e/f.md", "d/e/g", ".hidden", "with blank", "ä😀.md"]
       for (let seed = 1; seed <= 30; seed++) {

@@ -99,7 +99,7 @@ describe("McpFilesystem", () => {
       assert.notInclude(error.message, root)
     }))
 
-  it("appends parts of one character", () =>
+  it("appends text that is not ASCII", () =>
     run(function* ({ port, ...fs }) {
       yield* fs.write("a", "x")
       yield* port.write<never, never>(path("a"), new TextEncoder().encode("é"), "append")
@@ -160,7 +160,7 @@ describe("McpFilesystem", () => {
       assert.strictEqual((yield* fs.list("d")).length, 2)
     }))
 
-  it("lists names with line feeds and with the marks of the server unchanged", () =>
+  it("lists names with line feeds or with the marks of the server, unless a name looks like two names", () =>
     run(function* ({ port }) {
       for (const name of ["a\nb", "[DIR] c", "x\n[FILE] y", "e'\"\u2028f"]) Fs.writeFileSync(on(name), name)
       const children = yield* port.list(path("."))

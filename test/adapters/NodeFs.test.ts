@@ -256,7 +256,7 @@ describe("a FileHandle of NodeFs", () => {
   })
 })
 
-describe("the streams of NodeFs", () => {
+describe("the streams and iterables of NodeFs", () => {
   it("read ranges, write, append, and report errors as events", async () => {
     const fs = await makeFs()
     assert.strictEqual(await text(fs.createReadStream("/a.txt", { start: 1, end: 3 })), "lph")
@@ -271,7 +271,7 @@ describe("the streams of NodeFs", () => {
     assert.strictEqual(error.message, "ENOENT: no such file or directory, open '/zz'")
   })
 
-  it("an iterable that fails leaves the old content", async () => {
+  it("keep the old content if an iterable fails", async () => {
     const fs = await makeFs()
     const chunks = async function* () {
       yield "half"

@@ -215,7 +215,7 @@ const recordingSandbox = (seen: Array<readonly [ReadonlyArray<string>, ExecOptio
 }
 
 describe("OpenAiTools with shell calls", () => {
-  it.effect("without a sandbox there is no shell tool, and its calls have no output", () =>
+  it.effect("without a sandbox there is no shell tool, and shell calls have no output", () =>
     Effect.gen(function* () {
       const tools = yield* OpenAiTools.tools()
       assert.isUndefined(tools.definitions.find(({ type }) => type === "shell"))

@@ -152,7 +152,7 @@ describe("KeyValueStore", () => {
     )
   )
 
-  it.effect("counts and removes only its own keys, not files and directories that others put there", () =>
+  it.effect("counts and removes only its own keys, not the files and directories of other programs", () =>
     onStore((store) =>
       Effect.gen(function* () {
         const fs = yield* Filesystem

@@ -1,4 +1,4 @@
-/** The commands of the memory tool. The answers are those of the provider's own implementation in its SDK. */
+/** The commands of the memory tool. The answers are those of the implementation in the provider's SDK. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { type Call, type ToolFailure, type Touch } from "../../agent/definition.ts"

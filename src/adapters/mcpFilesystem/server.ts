@@ -170,7 +170,7 @@ export const open = Effect.fnUntraced(function* (
   const hostPath = (path: FsPath.FsPath): string => (path === FsPath.root ? base : `${base}/${path}`)
   const at = (path: FsPath.FsPath): string => hostPath(path) || "/"
 
-  /** Returns the path without symlinks to which the server resolves a path; `undefined` if the entry is gone. */
+  /** Returns the real path that the server resolves a path to, or `undefined` if the entry no longer exists. */
   const realPath = Effect.fnUntraced(function* (
     path: FsPath.FsPath,
     kind: Entry.Kind

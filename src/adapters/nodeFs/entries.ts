@@ -84,7 +84,7 @@ export const makeEntryCalls = (core: Core) => {
       throw outOfRange("mode", ">= 0 && <= 7", mode)
     const check = ({ path, stat }: Entry): Effect.Effect<void, Failure> => {
       if ((mode & constants.W_OK) !== 0 && !core.isWritable(path)) return refuse("EROFS")
-      // The bits of owner, group and others are not distinguished, because there are no owners.
+      // A permission of the owner, the group or others is enough, because entries have no owners.
       const lacks = (flag: number, bits: number) => (mode & flag) !== 0 && stat.mode !== undefined && (stat.mode & bits) === 0
       const isDenied = lacks(constants.R_OK, 0o444) || lacks(constants.W_OK, 0o222) || lacks(constants.X_OK, 0o111)
       return isDenied ? refuse("EACCES") : Effect.void

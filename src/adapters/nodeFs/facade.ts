@@ -69,7 +69,7 @@ export const build = Effect.fnUntraced(function* (
     throw isAborted(signal) ? abortError(signal!) : Cause.squash(exit.cause)
   }
 
-  /** Tests whether a call did not end at once. Interrupts it in this case. */
+  /** Tests whether a call could not end synchronously, and interrupts such a call. */
   const isAsync = (exit: Exit.Exit<unknown, unknown>): boolean => {
     const error = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
     if (!Cause.isAsyncFiberError(error)) return false
@@ -77,10 +77,10 @@ export const build = Effect.fnUntraced(function* (
     return true
   }
 
-  /** Runs a call at once. A backend that does not answer at once gets no call at all, so that no change comes later. */
+  /** Runs a call synchronously. Does not start a call on an asynchronous backend, because its change would happen later. */
   const runSync = (name: string, effect: Effect.Effect<unknown, Error>, path: unknown): unknown => {
     const call = { syscall: syscalls[name] ?? name, ...(typeof path === "string" ? { path } : undefined) }
-    // Backends outside of this process may read at once, but never write at once.
+    // Other backends than virtual ones may read synchronously, but never write synchronously.
     if (core.fs.port.info.confinement !== "virtual" || isAsync(runSyncExit(core.fs.exists("."))))
       throw errnoError("ENOSYS", call)
     const exit = runSyncExit(effect)
