@@ -175,16 +175,42 @@ for (const [name, describeServer, server] of [
       }).pipe(Effect.scoped)
     )
 
-    it.live("copies an object in ranges if it is too large for one request, or else through this program", () =>
+    it.live("copies a large object in ranges, if the store checks the source of each, and else through this program", () =>
       Effect.gen(function* () {
-        const { fs, other, requests } = yield* ground(server, { conditional: false }, { sizes: { copy: 5 * MiB } })
         const bytes = content(11 * MiB)
-        yield* other.writeBytes("from", bytes)
-        yield* fs.copy("from", "to")
-        assert.deepStrictEqual((yield* other.readBytes("to")).content, bytes)
-        const ranges = requests.filter(({ headers }) => headers["x-amz-copy-source-range"] !== undefined)
-        const downloads = requests.filter(({ method, url }) => method === "GET" && url.endsWith("/from"))
-        assert.isTrue(ranges.length === 3 ? downloads.length === 0 : ranges.length === 0 && downloads.length > 0)
+        for (const isChecking of [true, false]) {
+          const { decide, fs, other, requests } = yield* ground(server, { conditional: false }, { sizes: { copy: 5 * MiB } })
+          // Neither server checks the source of a range, so the proxy refuses the tag that no object has.
+          const isOtherTag = ({ headers }: Request) => /"0{32}"/.test(String(headers["x-amz-copy-source-if-match"]))
+          decide((request) => (isChecking && isOtherTag(request) ? "failed" : "pass"))
+          yield* other.writeBytes("from", bytes)
+          yield* fs.copy("from", "to")
+          assert.deepStrictEqual((yield* other.readBytes("to")).content, bytes)
+          const ranges = requests.filter(({ headers }) => headers["x-amz-copy-source-range"] !== undefined)
+          const downloads = requests.filter(({ method, url }) => method === "GET" && url.endsWith("/from"))
+          assert.strictEqual(ranges.length, isChecking ? 3 : 0)
+          assert.strictEqual(downloads.length === 0, isChecking)
+        }
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("leaves no copy and no upload if a range is refused because the source changed", () =>
+      Effect.gen(function* () {
+        const { decide, fs, keys, other, requests } = yield* ground(
+          server,
+          { conditional: false },
+          { sizes: { copy: 5 * MiB } }
+        )
+        yield* other.writeBytes("from", content(11 * MiB))
+        decide((request) => {
+          const isOtherTag = /"0{32}"/.test(String(request.headers["x-amz-copy-source-if-match"]))
+          return isOtherTag || request.headers["x-amz-copy-source-range"]?.includes("5242880-") === true ? "failed" : "pass"
+        })
+        const error = yield* Effect.flip(fs.move("from", "to"))
+        assert.deepInclude<object>(error, { _tag: "IoError", code: "ESTALE" })
+        assert.deepStrictEqual(yield* keys, ["from"])
+        const aborted = requests.filter(({ method, url }) => method === "DELETE" && url.includes("/to?uploadId="))
+        assert.strictEqual(aborted.length, 1)
       }).pipe(Effect.scoped)
     )
   })
