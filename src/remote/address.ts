@@ -4,6 +4,7 @@ import type * as NodeWorkerThreads from "node:worker_threads"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as ByteSize from "effect/ByteSize"
@@ -15,7 +16,6 @@ import * as HttpServer from "effect/http/HttpServer"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as RpcClient from "effect/rpc/RpcClient"
-import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as RpcServer from "effect/rpc/RpcServer"
 import * as Socket from "effect/socket/Socket"
 import * as SocketServer from "effect/socket/SocketServer"
@@ -23,7 +23,9 @@ import { Unavailable } from "../model/FsError.ts"
 import { builtin } from "../runtime/node.ts"
 import { connectionProtocol, ownStreams, programStreams, sshCommand } from "./standardStreams.ts"
 import { listenAt, SocketFileError } from "./unixSocket.ts"
-import { guarded, type IsAuthorized, maxStrangerBytes } from "./strangers.ts"
+import * as Frames from "./frames.ts"
+import { paced } from "./budget.ts"
+import { guarded, type IsAuthorized, maxStrangerBytes, withSocket } from "./strangers.ts"
 
 export type { IsAuthorized } from "./strangers.ts"
 
@@ -91,7 +93,10 @@ const isUnavailable = (error: unknown): error is Unavailable => error instanceof
 
 const overSocket = (socket: Layer.Layer<Socket.Socket, unknown>, name: string): Layer.Layer<RpcClient.Protocol, Unavailable> =>
   RpcClient.layerProtocolSocket({ retryTransientErrors: false }).pipe(
-    Layer.provide([socket, RpcSerialization.layerNdjson]),
+    Layer.provide([
+      Layer.effect(Socket.Socket, Effect.map(Socket.Socket, Frames.withContents)).pipe(Layer.provide(socket)),
+      Frames.layerSocketClient
+    ]),
     Layer.catch((error) =>
       Layer.effectContext(
         Effect.fail(
@@ -142,7 +147,8 @@ export const serveStandardStreams = (serve: Layer.Layer<never, never, RpcServer.
     Effect.gen(function* () {
       const { fromDuplex } = yield* platformSocketFor("Remote.serveStandardStreams")
       const ended = yield* Deferred.make<void>()
-      const socket = yield* fromDuplex(Effect.sync(ownStreams))
+      const streams = ownStreams()
+      const socket = paced(yield* fromDuplex(Effect.succeed(streams)), streams)
       yield* Layer.build(Layer.provide(serve, connectionProtocol(socket, ended)))
       yield* Deferred.await(ended)
     })
@@ -186,7 +192,7 @@ export const clientProtocol = (url: string, token?: Redacted.Redacted): Layer.La
             authorization === undefined
               ? client
               : HttpClient.mapRequest(client, HttpClientRequest.setHeader("authorization", authorization))
-        }).pipe(Layer.provide([Layer.unwrap(Effect.map(fetchClient, ({ layer }) => layer)), RpcSerialization.layerNdjson]))
+        }).pipe(Layer.provide([Layer.unwrap(Effect.map(fetchClient, ({ layer }) => layer)), Frames.layerHttpClient]))
   }
   return Layer.effectContext(
     Effect.fail(
@@ -204,9 +210,24 @@ export const unixProtocol = (path: string): Layer.Layer<RpcServer.Protocol, Unav
     Layer.provide([
       Layer.effect(
         SocketServer.SocketServer,
-        Effect.flatMap(platformSocketServer, ({ make }) => listenAt(path, (path) => make({ path })))
+        Effect.flatMap(platformSocketServer, ({ make }) =>
+          Effect.flatMap(platformSocketFor("Remote.listen"), ({ NetSocket }) =>
+            Effect.map(
+              listenAt(path, (path) => make({ path })),
+              (server): SocketServer.SocketServer["Service"] => ({
+                ...server,
+                run: (handler) =>
+                  server.run((socket) =>
+                    Effect.flatMap(Effect.serviceOption(NetSocket), (connection) =>
+                      handler(Option.isNone(connection) ? Frames.withContents(socket) : paced(socket, connection.value))
+                    )
+                  )
+              })
+            )
+          )
+        )
       ),
-      RpcSerialization.layerNdjson
+      Frames.layerServer(true)
     ]),
     Layer.catch((error) =>
       Layer.effectContext(
@@ -255,6 +276,21 @@ const localRequestsOnly = HttpRouter.middleware(
   { global: true }
 )
 
+/** Paces WebSockets by the connections below them. */
+const paceSockets = HttpRouter.middleware(
+  (handler) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+      request.method === "GET"
+        ? Effect.provideService(
+            handler,
+            HttpServerRequest.HttpServerRequest,
+            withSocket(request, (socket, connection) => paced(socket, connection))
+          )
+        : handler
+    ),
+  { global: true }
+)
+
 /** Bounds what a client without the token may send: the body of an HTTP request, and the messages of a WebSocket. */
 const boundStrangers = (isAuthorized: IsAuthorized) =>
   HttpRouter.middleware(
@@ -294,11 +330,17 @@ export const listenTcp = (
       (error) => unavailable("Remote.listen", `the server cannot listen on ${host}:${port} (${codeOf(error)})`)
     )
     const routes = Layer.mergeAll(
-      Layer.provide(Layer.fresh(serve), RpcServer.layerProtocolHttp({ path: rpcPath })),
-      Layer.provide(Layer.fresh(serve), RpcServer.layerProtocolWebsocket({ path: rpcPath }))
-    ).pipe(Layer.provide(RpcSerialization.layerNdjson))
+      Layer.provide(
+        Layer.fresh(serve),
+        Layer.provide(RpcServer.layerProtocolHttp({ path: rpcPath }), Frames.layerServer(false, maxBodyBytes))
+      ),
+      Layer.provide(
+        Layer.fresh(serve),
+        Layer.provide(RpcServer.layerProtocolWebsocket({ path: rpcPath }), Frames.layerServer(true, maxBodyBytes))
+      )
+    )
     const app = HttpRouter.serve(
-      Layer.merge(routes, isAuthorized === undefined ? localRequestsOnly : boundStrangers(isAuthorized)),
+      Layer.mergeAll(routes, paceSockets, isAuthorized === undefined ? localRequestsOnly : boundStrangers(isAuthorized)),
       {
         disableLogger: true,
         disableListenLog: true

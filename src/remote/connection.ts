@@ -6,8 +6,12 @@
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -91,8 +95,121 @@ const toPlainFault =
 const defectFault = (defect: unknown): Fault =>
   ioError(`the server could not answer: ${defect instanceof Error ? defect.message : String(defect)}`)
 
+interface Watch {
+  /** Runs a request, and fails if the server falls silent meanwhile. */
+  readonly race: <A>(request: Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
+  /** Fails when the server falls silent. */
+  readonly silence: Effect.Effect<never, Fault>
+}
+
+interface Waiting {
+  since: number
+  readonly fail: (fault: Fault) => void
+}
+
+/** The longest delay of a timer in milliseconds. */
+const maxDelay = 2 ** 31 - 1
+
+/** Asks the server whether it is alive, as soon as a request has waited for `millis`. One timer serves all requests. */
+const makeWatch = (millis: number, context: Context.Context<never>, question: Effect.Effect<unknown, Fault>): Watch => {
+  /** The oldest first. */
+  const waiting = new Set<Waiting>()
+  let isArmed = false
+
+  const arm = (delay: number): void => {
+    isArmed = true
+    const timer: number | { readonly unref?: () => void } = setTimeout(check, Math.min(delay, maxDelay))
+    // The request keeps the process alive, and the timer outlives it.
+    if (typeof timer === "object") timer.unref?.()
+  }
+  const rearm = (): void => {
+    isArmed = false
+    for (const { since } of waiting) return arm(Math.max(0, since + millis - performance.now()))
+  }
+  const check = (): void => {
+    const now = performance.now()
+    const asked = [...waiting].filter(({ since }) => since + millis <= now)
+    if (asked.length === 0) return rearm()
+    Effect.runForkWith(context)(question).addObserver((exit) => {
+      const answeredAt = performance.now()
+      const fault = Exit.isSuccess(exit) ? Option.none() : Cause.findErrorOption(exit.cause)
+      for (const request of asked) {
+        if (!waiting.delete(request)) continue
+        if (Option.isSome(fault)) {
+          request.fail(fault.value)
+          continue
+        }
+        request.since = answeredAt
+        waiting.add(request)
+      }
+      rearm()
+    })
+  }
+  const add = (fail: (fault: Fault) => void): Waiting => {
+    const request: Waiting = { since: performance.now(), fail }
+    waiting.add(request)
+    if (!isArmed) arm(millis)
+    return request
+  }
+
+  return {
+    race: (request) =>
+      Effect.callback((resume) => {
+        const fiber = Effect.runForkWith(Fiber.getCurrent()!.context)(request)
+        let failure: Fault | undefined
+        const entry = add((fault) => {
+          failure = fault
+          fiber.interruptUnsafe()
+        })
+        fiber.addObserver((exit) => {
+          waiting.delete(entry)
+          resume(failure === undefined ? exit : Effect.fail(failure))
+        })
+        return Fiber.interrupt(fiber)
+      }),
+    silence: Effect.callback((resume) => {
+      const entry = add((fault) => resume(Effect.fail(fault)))
+      return Effect.sync(() => void waiting.delete(entry))
+    })
+  }
+}
+
+/**
+ * Receives further messages while the consumer of one stream is slow. A server sends no second part of a stream before the
+ * client has acknowledged the first, so at most one part of each stream waits.
+ */
+const withoutBlocking = (protocol: RpcClient.Protocol["Service"]): RpcClient.Protocol["Service"] => ({
+  ...protocol,
+  run: (clientId, receive) => {
+    const waiting = new Map<unknown, Fiber.Fiber<void>>()
+    return protocol.run(clientId, (message) => {
+      if (message._tag !== "Chunk" && message._tag !== "Exit") return receive(message)
+      const { requestId } = message
+      const earlier = waiting.get(requestId)
+      if (earlier !== undefined) return Effect.andThen(Fiber.await(earlier), receive(message))
+      if (message._tag === "Exit") return receive(message)
+      return Effect.withFiber((reader) => {
+        const fiber = Effect.runForkWith(reader.context)(receive(message))
+        if (fiber.pollUnsafe() !== undefined) return Effect.void
+        waiting.set(requestId, fiber)
+        fiber.addObserver(() => waiting.delete(requestId))
+        return Effect.void
+      })
+    })
+  }
+})
+
 export const make = (options: Options) =>
-  Effect.flatMap(RpcClient.make(FilesystemRpcs, { flatten: true, disableTracing: true }), (client) => over(client, options))
+  Effect.flatMap(RpcClient.Protocol, (protocol) =>
+    Effect.flatMap(
+      Effect.provideService(
+        RpcClient.make(FilesystemRpcs, { flatten: true, disableTracing: true }),
+        RpcClient.Protocol,
+        protocol.supportsAck ? withoutBlocking(protocol) : protocol
+      ),
+      (client) => over(client, options)
+    )
+  )
 
 /** Sends requests with a client that exists already. */
 export const over = Effect.fnUntraced(function* (client: Client, options: Options) {
@@ -112,18 +229,14 @@ export const over = Effect.fnUntraced(function* (client: Client, options: Option
   const bounded = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | Fault> =>
     Effect.timeoutOrElse(effect, { duration: timeoutMillis, orElse: () => Effect.fail(silent) })
 
-  /** Asks the server from time to time whether it is alive. Fails if the server does not answer. */
-  const monitor: Effect.Effect<never, Fault> = Effect.interruptible(
-    Effect.forever(
-      Effect.andThen(Effect.sleep(timeoutMillis), bounded(Effect.mapError(send("port.info", {}), toPlainFault(""))))
-    )
+  const watch = makeWatch(
+    timeoutMillis,
+    yield* Effect.context<never>(),
+    bounded(Effect.suspend(() => Effect.mapError(send("port.info", {}), toPlainFault(""))))
   )
 
   const attempt = <A>(path: string, request: Effect.Effect<A, FsError | RpcClientError>): Effect.Effect<A, Fault> =>
-    Effect.raceFirst(
-      Effect.catchDefect(Effect.mapError(request, toPlainFault(path)), (defect) => Effect.fail(defectFault(defect))),
-      monitor
-    )
+    watch.race(Effect.catchDefect(Effect.mapError(request, toPlainFault(path)), (defect) => Effect.fail(defectFault(defect))))
 
   const once: Connection["once"] = (path, request) => Effect.mapError(attempt(path, request), plain)
 
@@ -176,7 +289,7 @@ export const over = Effect.fnUntraced(function* (client: Client, options: Option
     const received = Stream.catchCause(Stream.mapError(values, toPlainFault(path)), (cause) =>
       Cause.hasDies(cause) ? Stream.fail(defectFault(Cause.squash(cause))) : Stream.failCause(cause)
     )
-    return Stream.mapError(Stream.interruptWhen(received, monitor), plain)
+    return Stream.mapError(Stream.interruptWhen(received, watch.silence), plain)
   }
 
   const hold: Connection["hold"] = (path, values) =>

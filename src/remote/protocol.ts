@@ -29,11 +29,15 @@ import {
 } from "../model/Entry.ts"
 import { AccessDenied, FsError } from "../model/FsError.ts"
 import { FsPath } from "../model/FsPath.ts"
+import { Bytes, Instant } from "./bytes.ts"
 
-/** The version of the protocol. A client refuses a server with another version. */
-export const version = 1
+/**
+ * The version of the protocol, one character in each frame. A client refuses a server with another version. Version 1 had
+ * lines of JSON with Base64 instead of frames.
+ */
+export const version = 2
 
-/** The maximum number of bytes of file content in one message. Base64 makes it about 700 KB. */
+/** The maximum number of bytes of file content in one message. */
 export const maxContentBytes = 512 * 1024
 
 /** The maximum number of characters of matches in one message, unless one match alone has more. */
@@ -164,6 +168,7 @@ const Edit = Schema.Struct({
   newText: Schema.String,
   match: Schema.optionalKey(Schema.Literals(["unique", "first", "all"]))
 })
+const ReadBytes = Schema.Struct({ ...ReadBytesResult.fields, content: Bytes })
 const transfer = { ...change, from: Schema.String, to: Schema.String, overwrite: flag }
 
 /** One request for each operation of the algebra, except `sink`, for which a client stages a write with `port.begin`. */
@@ -180,12 +185,12 @@ const operations = [
   streaming("grepStream", { ...limits, pattern: GrepPattern, options: Schema.optionalKey(GrepOptions), skips: flag }, GrepPart),
   call("read", { ...limits, path: Schema.String, offset: count, limit: count, encoding: text, version: flag }, ReadResult),
   call("readString", { ...limits, path: Schema.String, encoding: text }, Schema.String),
-  call("readBytes", { ...limits, path: Schema.String, offset: count, limit: count, version: flag }, ReadBytesResult),
+  call("readBytes", { ...limits, path: Schema.String, offset: count, limit: count, version: flag }, ReadBytes),
   call("version", { ...limits, path: Schema.String }, Schema.String),
-  streaming("stream", { ...limits, path: Schema.String, offset: count, length: count, chunkSize: count }, Schema.Uint8Array),
+  streaming("stream", { ...limits, path: Schema.String, offset: count, length: count, chunkSize: count }, Bytes),
   streaming("lines", { ...limits, path: Schema.String }, Schema.Array(Schema.String)),
   call("write", { ...change, path: Schema.String, content: Schema.String, options: writeOptions }, WriteResult),
-  call("writeBytes", { ...change, path: Schema.String, content: Schema.Uint8Array, options: writeOptions }, WriteResult),
+  call("writeBytes", { ...change, path: Schema.String, content: Bytes, options: writeOptions }, WriteResult),
   call(
     "edit",
     {
@@ -224,7 +229,11 @@ const operations = [
 
 const { path: _, ...statFields } = FileStat.fields
 /** A stat without its path, because the client knows the path. */
-const Stat = Schema.Struct(statFields)
+const Stat = Schema.Struct({
+  ...statFields,
+  createdAt: Schema.optionalKey(Instant),
+  modifiedAt: Schema.optionalKey(Instant)
+})
 export interface WireStat extends Schema.Schema.Type<typeof Stat> {}
 
 const Child = Schema.Struct({
@@ -234,7 +243,7 @@ const Child = Schema.Struct({
   key: text,
   sizeBytes: Schema.optionalKey(Schema.Int)
 })
-const Whole = Schema.Struct({ stat: Stat, bytes: Schema.Uint8Array })
+const Whole = Schema.Struct({ stat: Stat, bytes: Bytes })
 
 const Info = Schema.Struct({
   version: Schema.Int,
@@ -275,7 +284,7 @@ const ports = [
   streaming("port.listAll", { path: Path }, Schema.Array(Child)),
   /** Keeps a file open until the request is interrupted. */
   streaming("port.open", { path: Path, handle: Id }, Schema.Struct({ stat: Stat })),
-  call("port.readAt", { handle: Id, offset: Schema.Int, length: Schema.Int }, Schema.Uint8Array),
+  call("port.readAt", { handle: Id, offset: Schema.Int, length: Schema.Int }, Bytes),
   /** The answer is null if the backend declines, or the file has more than `maxContentBytes`. */
   call("port.read", { path: Path, maxBytes: Amount }, Schema.NullOr(Whole)),
   call("port.readMany", { paths: Schema.Array(Path), maxBytes: Amount }, Schema.Array(Schema.NullOr(Whole))),
@@ -285,10 +294,10 @@ const ports = [
   /** Holds the lock and the claim of a file until the request is interrupted. */
   streaming("port.claim", { path: Path }, Schema.Void),
 
-  call("port.write", { ...portChange, mode: PrimitiveMode, bytes: Schema.Uint8Array }, Stat),
+  call("port.write", { ...portChange, mode: PrimitiveMode, bytes: Bytes }, Stat),
   /** Stages a write until the request is interrupted. `port.publish` ends the write; otherwise the old content stays. */
   streaming("port.begin", { upload: Id, path: Path, mode: PrimitiveMode, bringingBack: flag }, Schema.Void),
-  call("port.chunk", { upload: Id, index: Schema.Int, bytes: Schema.Uint8Array }, Schema.Void),
+  call("port.chunk", { upload: Id, index: Schema.Int, bytes: Bytes }, Schema.Void),
   call("port.end", { upload: Id }, Schema.Void),
   call("port.publish", { id: Id, upload: Id }, Stat),
   call("port.makeDirectory", portChange, Schema.Void),
@@ -305,7 +314,7 @@ const ports = [
     "port.writeWhole",
     {
       ...portChange,
-      bytes: Schema.Uint8Array,
+      bytes: Bytes,
       mode: WriteMode,
       createParents: Schema.Boolean,
       version: Schema.Boolean,

@@ -15,6 +15,7 @@ import { type Backend, type Child, follow, type Handle } from "../port/Backend.t
 import * as Request from "../port/Request.ts"
 import { BringingBack, TakingBack } from "../port/Rules.ts"
 import { randomUUID } from "../runtime/node.ts"
+import { maxReadBytes, withBudgets } from "./budget.ts"
 import * as Changes from "./changes.ts"
 import { checkMatches, lengthOfMatch, lengthOfPath, resultParts, skipsOf, split, streamParts } from "./parts.ts"
 import {
@@ -33,6 +34,9 @@ import * as Uploads from "./uploads.ts"
 
 /** The largest number of requests of all clients that stream, keep a file open, stage a write, watch or hold a claim. */
 const maxHeld = 1000
+
+/** The number of other requests for which a stream of content counts, because a part of it may wait for a slow client. */
+const contentWeight = 8
 
 const maxKeys = 100_000
 
@@ -65,9 +69,6 @@ const withoutPath = ({ path: _, ...stat }: FileStat): WireStat => stat
 const handleGone: Fault = unavailable("the connection was lost while the file was read; try again")
 
 const defectFault: Fault = ioError("the server failed; its log has the reason")
-
-/** The largest answer of `read`, `readString` and `readBytes` in one message. */
-const maxReadBytes = 8 * 1024 * 1024
 
 const infoOf = ({ info, links, attributes, perform, rules, watch }: Backend, instance: string): Info => {
   const permits = rules?.permits
@@ -308,12 +309,12 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
   let held = 0
   const tooMany = promote(unavailable("the server holds too many files for its clients; try again later"), "open", "")
   /** Counts a stream among the requests that clients may hold. */
-  const counted = <A, E, R>(stream: Effect.Effect<Stream.Stream<A, E, R>, E, R | Scope.Scope>) =>
+  const counted = <A, E, R>(stream: Effect.Effect<Stream.Stream<A, E, R>, E, R | Scope.Scope>, weight = 1) =>
     Stream.unwrap(
       Effect.andThen(
         Effect.acquireRelease(
-          Effect.suspend(() => (held >= maxHeld ? Effect.fail(tooMany) : Effect.sync(() => held++))),
-          () => Effect.sync(() => held--)
+          Effect.suspend(() => (held + weight > maxHeld ? Effect.fail(tooMany) : Effect.sync(() => (held += weight)))),
+          () => Effect.sync(() => (held -= weight))
         ),
         stream
       )
@@ -651,11 +652,17 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => 
   const countedAnswers = Object.fromEntries(
     streaming.map((tag) => [
       tag,
-      (payload: never) => counted(Effect.sync(() => answers[tag](payload) as Stream.Stream<unknown, FsError>))
+      (payload: never) =>
+        counted(
+          Effect.sync(() => answers[tag](payload) as Stream.Stream<unknown, FsError>),
+          tag === "stream" || tag === "lines" ? contentWeight : 1
+        )
     ])
   )
-  return Changes.withRequests({
-    ...answers,
-    ...(countedAnswers as unknown as Pick<typeof answers, (typeof streaming)[number]>)
-  })
+  return withBudgets(
+    Changes.withRequests({
+      ...answers,
+      ...(countedAnswers as unknown as Pick<typeof answers, (typeof streaming)[number]>)
+    })
+  )
 }

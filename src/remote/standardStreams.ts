@@ -6,11 +6,11 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as NetAddress from "effect/net/NetAddress"
-import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as RpcServer from "effect/rpc/RpcServer"
 import type * as Socket from "effect/socket/Socket"
 import * as SocketServer from "effect/socket/SocketServer"
 import { builtin } from "../runtime/node.ts"
+import * as Frames from "./frames.ts"
 
 const streams = (): typeof NodeStream => builtin<typeof NodeStream>("node:stream")
 
@@ -26,7 +26,7 @@ export const connectionProtocol = (socket: Socket.Socket, ended: Deferred.Deferr
         run: (handler) =>
           Effect.andThen(Effect.ensuring(Effect.ignoreCause(handler(socket)), Deferred.succeed(ended, undefined)), Effect.never)
       }),
-      RpcSerialization.layerNdjson
+      Frames.layerServer(true)
     ])
   )
 

@@ -2,8 +2,8 @@
 import type * as NodeHttp from "node:http"
 import * as Effect from "effect/Effect"
 import type * as HttpServerRequest from "effect/http/HttpServerRequest"
-import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import type * as Socket from "effect/socket/Socket"
+import * as Frames from "./frames.ts"
 
 /** Tests the header `authorization` of a request. */
 export type IsAuthorized = (authorization: string | undefined) => boolean
@@ -31,7 +31,7 @@ const hasToken = (message: unknown, isAuthorized: IsAuthorized): boolean => {
 
 const guardReader = (reader: Socket.Reader, connection: NodeHttp.IncomingMessage["socket"], isAuthorized: IsAuthorized) => {
   const start = connection.bytesRead
-  const parser = RpcSerialization.ndjson.makeUnsafe()
+  const parser = Frames.make({ acceptsLines: true }).makeUnsafe()
   let isStranger = true
   const end = () => void connection.destroy()
   const patience = setTimeout(end, maxStrangerMillis)
@@ -66,18 +66,15 @@ const guardReader = (reader: Socket.Reader, connection: NodeHttp.IncomingMessage
   }
 }
 
-/** Returns the request with a WebSocket that is closed if its client sends too much before it shows the token. */
-export const guarded = (
+/** Returns the request with another WebSocket, which `wrap` makes of the WebSocket and the connection below it. */
+export const withSocket = (
   request: HttpServerRequest.HttpServerRequest,
-  isAuthorized: IsAuthorized
+  wrap: (socket: Socket.Socket, connection: NodeHttp.IncomingMessage["socket"]) => Socket.Socket
 ): HttpServerRequest.HttpServerRequest => {
   const { socket: connection } = request.source as NodeHttp.IncomingMessage
   const upgrade = Effect.map(
     Effect.suspend(() => request.upgrade),
-    (socket): Socket.Socket => ({
-      ...socket,
-      reader: Effect.map(socket.reader, (reader) => guardReader(reader, connection, isAuthorized))
-    })
+    (socket) => wrap(socket, connection)
   )
   return new Proxy(request, {
     get: (target, key) => {
@@ -87,3 +84,13 @@ export const guarded = (
     }
   })
 }
+
+/** Returns the request with a WebSocket that is closed if its client sends too much before it shows the token. */
+export const guarded = (
+  request: HttpServerRequest.HttpServerRequest,
+  isAuthorized: IsAuthorized
+): HttpServerRequest.HttpServerRequest =>
+  withSocket(request, (socket, connection) => ({
+    ...socket,
+    reader: Effect.map(socket.reader, (reader) => guardReader(reader, connection, isAuthorized))
+  }))

@@ -92,7 +92,7 @@ describe("a filesystem over the standard streams of a program", () => {
       const cases = [
         [["/no/such/program"], "ENOENT"],
         [["sh", "-c", "echo Permission denied >&2; exit 255"], "code 255: Permission denied"],
-        [["sh", "-c", "echo this is not the protocol"], "not valid JSON"],
+        [["sh", "-c", "echo this is not the protocol"], "does not speak the protocol of fs-algebra"],
         [served("/no/such/directory"), "code 3"]
       ] as const
       for (const [command, said] of cases) {

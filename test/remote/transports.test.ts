@@ -4,6 +4,7 @@ import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { version } from "../../src/remote/protocol.ts"
 import * as Remote from "../../src/remote/Remote.ts"
 import { inMemory, posixHost } from "../conformance/filesystems.ts"
 import { anyPort, remoteAt, remoteInProcess, unixAddress } from "./transports.ts"
@@ -65,6 +66,19 @@ describe("a remote filesystem", () => {
       }).pipe(Effect.provide(layer))
     )
 
+    it.live(`a consumer of a stream may send other requests between its parts over ${name}`, () =>
+      Effect.gen(function* () {
+        const fs = yield* Filesystem
+        const count = 60
+        for (let index = 0; index < count; index++) yield* fs.write(`d${index}/a.txt`, `${index}`)
+        const read: Array<string> = []
+        const visit = ({ isFile, path }: { readonly isFile: boolean; readonly path: string }) =>
+          isFile ? Effect.map(fs.readString(path), (text) => void read.push(text)) : Effect.void
+        yield* Stream.runForEach(fs.walk(), visit)
+        assert.lengthOf(read, count)
+      }).pipe(Effect.provide(layer))
+    )
+
     it.live(`an interrupted sink keeps the old file over ${name}`, () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
@@ -101,13 +115,17 @@ describe("a remote filesystem", () => {
     Effect.gen(function* () {
       const address = yield* Remote.listen("127.0.0.1:0", { token })
       const text = "a".repeat(1024 * 1024)
-      const sent = (headers: object) =>
+      const header = new Uint8Array(12)
+      header.set(new TextEncoder().encode(`fs${version}\n`))
+      new DataView(header.buffer).setUint32(8, text.length)
+      const frame = Uint8Array.from([...header, ...new TextEncoder().encode(text)])
+      const sent = (headers: object, message: string | Uint8Array<ArrayBuffer> = text) =>
         Effect.promise(
           () =>
             new Promise<string>((resolve) => {
               const socket = new WebSocket(`ws://${address}/rpc`, { headers } as never)
               socket.addEventListener("open", () => {
-                socket.send(text)
+                socket.send(message)
                 socket.send('\n{"_tag":"Ping"}\n')
               })
               socket.addEventListener("message", () => {
@@ -118,6 +136,8 @@ describe("a remote filesystem", () => {
               socket.addEventListener("error", () => resolve("closed"))
             })
         )
+      assert.strictEqual(yield* sent({}, frame), "closed")
+      assert.strictEqual(yield* sent({ authorization: `Bearer ${Redacted.value(token)}` }, frame), "answered")
       assert.strictEqual(yield* sent({}), "closed")
       assert.strictEqual(yield* sent({ authorization: "Bearer another" }), "closed")
       assert.strictEqual(yield* sent({ authorization: `Bearer ${Redacted.value(token)}` }), "answered")

@@ -1,0 +1,95 @@
+/**
+ * Bounds the answers that a server holds for one client. A client that sends requests and reads no answers would otherwise fill
+ * the memory of the server.
+ */
+import type * as NodeStream from "node:stream"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import type * as Socket from "effect/socket/Socket"
+import { withContents } from "./frames.ts"
+import { maxContentBytes, maxPartLength } from "./protocol.ts"
+
+/** The largest answer of `read`, `readString` and `readBytes` in one message. */
+export const maxReadBytes = 8 * 1024 * 1024
+
+/** The most bytes of the answers to reads and searches that one client has not read. Further requests wait. */
+const maxAnswers = 16 * 1024 * 1024
+
+/** The largest size of an answer, for each request with a large answer. */
+const sizes: Readonly<Record<string, number>> = {
+  read: maxReadBytes,
+  readString: maxReadBytes,
+  readBytes: maxReadBytes,
+  list: maxPartLength,
+  glob: 4 * maxPartLength,
+  grep: 4 * maxPartLength,
+  "port.list": maxPartLength,
+  "port.listAll": maxPartLength,
+  "port.read": maxContentBytes,
+  "port.readMany": maxContentBytes,
+  "port.readAt": maxContentBytes
+}
+
+type Handle = (payload: object, options?: { readonly client: object }) => Effect.Effect<unknown, unknown, unknown>
+
+/** Lets the large answers for a client wait until it has read earlier ones. The permits are released when an answer is sent. */
+export const withBudgets = <Handlers extends object>(handlers: Handlers): Handlers => {
+  const budgets = new WeakMap<object, Semaphore.Semaphore>()
+  const budgetOf = (client: object): Semaphore.Semaphore => {
+    let budget = budgets.get(client)
+    if (budget === undefined) budgets.set(client, (budget = Semaphore.makeUnsafe(maxAnswers)))
+    return budget
+  }
+  const bounded =
+    (handle: Handle, size: number): Handle =>
+    (payload, options) => {
+      if (options === undefined) return handle(payload)
+      const taken = budgetOf(options.client).takeScoped(size)
+      const answer: unknown = handle(payload, options)
+      return Stream.isStream(answer)
+        ? (Stream.unwrap(Effect.as(taken, answer)) as never)
+        : Effect.andThen(taken, answer as Effect.Effect<unknown, unknown, unknown>)
+    }
+  return Object.fromEntries(
+    Object.entries(handlers as Record<string, Handle>).map(([tag, handle]) => [
+      tag,
+      sizes[tag] === undefined ? handle : bounded(handle, sizes[tag])
+    ])
+  ) as Handlers
+}
+
+/** The bytes that may wait in the buffer of a connection before its server reads no more requests. */
+const maxUnread = 1024 * 1024
+
+/** Reads requests of a connection, and finishes answers, only while the client reads the answers before. */
+export const paced = (socket: Socket.Socket, connection: NodeStream.Writable): Socket.Socket => {
+  const inner = withContents(socket)
+  // Each answer that waits has its own listeners.
+  connection.setMaxListeners(0)
+  const drained = Effect.callback<void>((resume) => {
+    const events = ["drain", "close", "error"]
+    const stop = (): void => {
+      for (const event of events) connection.off(event, end)
+    }
+    const end = (): void => {
+      stop()
+      resume(Effect.void)
+    }
+    for (const event of events) connection.on(event, end)
+    return Effect.sync(stop)
+  })
+  const isFull = (): boolean => connection.writableLength > maxUnread && !connection.destroyed
+  const whenRead = Effect.suspend(() => (isFull() ? drained : Effect.void))
+  return {
+    ...inner,
+    reader: Effect.map(inner.reader, (reader) => ({
+      ...reader,
+      pull: Effect.suspend(() => (isFull() ? Effect.andThen(drained, reader.pull) : reader.pull))
+    })),
+    writer: Effect.map(inner.writer, (writer) => ({
+      ...writer,
+      write: (chunk) => Effect.andThen(writer.write(chunk), whenRead)
+    }))
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * Bytes and times in messages. Frames carry them as they are, and a worker thread receives a copy. Every other serialization of
+ * effect/rpc that writes JSON carries them in Base64.
+ */
+import * as Base64 from "effect/encoding/Base64"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as SchemaGetter from "effect/SchemaGetter"
+import * as SchemaIssue from "effect/SchemaIssue"
+
+/** The place of bytes in the JSON of a frame: their length. */
+interface Place {
+  readonly $bytes: number
+}
+
+interface Collected {
+  readonly content: Array<Uint8Array>
+  size: number
+}
+
+/** The content of the frame that is being encoded. */
+let current: Collected | undefined
+
+/** Bytes that `JSON.stringify` adds to the content of the current frame. */
+class WireBytes extends Uint8Array {
+  toJSON(): Place | string {
+    // The receiver looks for places only in messages with content.
+    if (current === undefined || this.length === 0) return Base64.encode(this)
+    current.content.push(this)
+    current.size += this.length
+    return { $bytes: this.length }
+  }
+}
+
+/** Returns the JSON of a message, and the bytes that belong to it. */
+export const toJson = (
+  message: unknown
+): { readonly json: string; readonly content: ReadonlyArray<Uint8Array>; size: number } => {
+  const collected: Collected = { content: [], size: 0 }
+  current = collected
+  try {
+    return { json: JSON.stringify(message), content: collected.content, size: collected.size }
+  } finally {
+    current = undefined
+  }
+}
+
+/** The form of bytes in a message: themselves, or Base64. */
+const Wire = Schema.declare((value): value is Uint8Array | string => value instanceof Uint8Array || typeof value === "string", {
+  expected: "bytes, or a text in Base64",
+  toCodecJson: () => undefined
+})
+
+const fromWire = SchemaGetter.transformEffect((wire: Uint8Array | string, options) =>
+  typeof wire === "string"
+    ? Effect.mapErrorEager(
+        Effect.fromResult(Base64.decode(wire)),
+        () => new SchemaIssue.InvalidValue({ expected: "a valid Base64 string" }, wire, options)
+      )
+    : Effect.succeed(wire)
+)
+
+const toWire = SchemaGetter.transform(
+  (bytes: Uint8Array): Uint8Array | string => new WireBytes(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength)
+)
+
+/** The schema of the bytes in messages. */
+export const Bytes = Schema.Uint8Array.annotate({
+  toCodecJson: () => Schema.link<Uint8Array>()(Wire, { decode: fromWire, encode: toWire })
+})
+
+const toInstant = SchemaGetter.transformEffect((millis: number, options) => {
+  const made = DateTime.make(millis)
+  return Option.isNone(made)
+    ? Effect.fail(new SchemaIssue.InvalidValue({ expected: "a time in milliseconds since 1970" }, millis, options))
+    : Effect.succeed(made.value)
+})
+
+/** The schema of the times of entries: milliseconds since 1970, because a text costs more. */
+export const Instant = Schema.DateTimeUtc.annotate({
+  toCodecJson: () =>
+    Schema.link<DateTime.Utc>()(Schema.Finite, {
+      decode: toInstant,
+      encode: SchemaGetter.transform((instant: DateTime.Utc) => DateTime.toEpochMillis(instant))
+    })
+})

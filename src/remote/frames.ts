@@ -1,0 +1,290 @@
+/**
+ * Messages as bytes: a control message in JSON, and the bytes of its `Uint8Array`s as they are.
+ *
+ * A frame is:
+ *
+ * - 4 bytes: `fs`, the version of the protocol, and a line feed. So each side recognizes another version by the first bytes
+ *   that it receives. A server of version 1, which reads lines of JSON, refuses this line at once.
+ * - 4 bytes, big-endian: the length of the JSON in bytes.
+ * - 4 bytes, big-endian: the length of the content in bytes.
+ * - The JSON. `{"$bytes":LENGTH}` is in the place of each `Uint8Array`.
+ * - The content: the bytes of all `Uint8Array`s, in their order.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as RpcSerialization from "effect/rpc/RpcSerialization"
+import type * as Socket from "effect/socket/Socket"
+import { concatenate } from "../runtime/buffer.ts"
+import { toJson } from "./bytes.ts"
+import { version } from "./protocol.ts"
+
+const headerBytes = 12
+const lineFeed = 0x0a
+const openingBrace = 0x7b
+
+/** The bytes with which each frame begins. */
+const magic = new TextEncoder().encode(`fs${version}\n`)
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
+
+/** The largest frame that is accepted, in bytes. The characters of the longest match may have three bytes each. */
+export const maxFrameBytes = 48 * 1024 * 1024
+
+/** A parser reserves memory for at most this many bytes for each byte that has arrived. So a forged length costs nothing. */
+const reservedPerByte = 16
+const minReserved = 4096
+
+/** Content of at most this many bytes is copied out of the bytes that have arrived together. */
+const maxCopied = 64 * 1024
+
+/** The depth of the deepest bytes in a message: `exit.value[INDEX].bytes`. */
+const maxDepth = 4
+
+/** A message that is not a frame. The bytes after it have no meaning. */
+class FrameError extends Error {
+  override readonly name: string = "FrameError"
+}
+
+/** Ends a connection without an answer: effect/rpc closes the socket if a parser fails with this tag. */
+class Broken extends FrameError {
+  readonly _tag = "MaxBufferSizeExceeded"
+}
+
+const otherVersion = (theirs: string): FrameError =>
+  new FrameError(
+    `the other side speaks version ${theirs} of the protocol, and this side speaks version ${version}; ` +
+      "use the same version of fs-algebra on both sides"
+  )
+
+/** Returns the error for bytes that cannot begin a frame. */
+const refusalOf = (bytes: Uint8Array): FrameError | undefined => {
+  const length = Math.min(bytes.length, magic.length)
+  for (let at = 0; at < length; at++) {
+    if (bytes[at] === magic[at]) continue
+    if (at === 0 && bytes[0] === openingBrace) return otherVersion("1")
+    if (at === 2 && bytes[3] === lineFeed) return otherVersion(String.fromCharCode(bytes[2]!))
+    return new FrameError("the other side does not speak the protocol of fs-algebra")
+  }
+  return undefined
+}
+
+/** The content of each frame that is encoded without it. */
+const contents = new WeakMap<Uint8Array, ReadonlyArray<Uint8Array>>()
+
+const encodeFrame = (message: unknown, isDivided: boolean): Uint8Array => {
+  const { content, json, size } = toJson(message)
+  const text = encoder.encode(json)
+  const isSeparate = isDivided && size > maxCopied
+  const frame = new Uint8Array(headerBytes + text.length + (isSeparate ? 0 : size))
+  frame.set(magic)
+  const view = new DataView(frame.buffer)
+  view.setUint32(4, text.length)
+  view.setUint32(8, size)
+  frame.set(text, headerBytes)
+  if (isSeparate) {
+    contents.set(frame, content)
+    return frame
+  }
+  let at = headerBytes + text.length
+  for (const bytes of content) {
+    frame.set(bytes, at)
+    at += bytes.length
+  }
+  return frame
+}
+
+/** Returns a socket that writes the content of divided frames, which so is not copied. */
+export const withContents = (socket: Socket.Socket): Socket.Socket => ({
+  ...socket,
+  writer: Effect.map(socket.writer, (writer) => ({
+    ...writer,
+    write: (chunk) => {
+      const content = chunk instanceof Uint8Array ? contents.get(chunk) : undefined
+      return content === undefined ? writer.write(chunk) : writer.writeAll([chunk as Uint8Array, ...content])
+    }
+  }))
+})
+
+/** Puts the bytes of the content, in their order, into their places. */
+class Places {
+  readonly #content: Uint8Array
+  #used = 0
+  constructor(content: Uint8Array) {
+    this.#content = content
+  }
+  fill(value: object, depth = 0): object {
+    if ("$bytes" in value) return this.#take(value.$bytes)
+    if (depth === maxDepth) return value
+    const record = value as Record<string, unknown>
+    for (const key of Object.keys(record)) {
+      const child = record[key]
+      if (typeof child === "object" && child !== null) record[key] = this.fill(child, depth + 1)
+    }
+    return value
+  }
+  /** Takes the next bytes. No bytes have two places, so a message has no more bytes than it has sent. */
+  #take(length: unknown): Uint8Array {
+    const end = this.#used + (length as number)
+    if (!Number.isSafeInteger(length) || (length as number) < 0 || end > this.#content.length) {
+      throw new FrameError("a message names bytes that it does not have")
+    }
+    const bytes = this.#content.subarray(this.#used, end)
+    this.#used = end
+    return bytes
+  }
+}
+
+const decodeFrame = (frame: Uint8Array, jsonBytes: number): unknown => {
+  const contentAt = headerBytes + jsonBytes
+  const message: unknown = JSON.parse(decoder.decode(frame.subarray(headerBytes, contentAt)))
+  if (typeof message !== "object" || message === null) throw new FrameError("a message is not an object")
+  if (contentAt === frame.length) return message
+  // A copy keeps no other message in memory, and costs little.
+  const isLong = frame.length === frame.buffer.byteLength && frame.length > maxCopied
+  return new Places(isLong ? frame.subarray(contentAt) : frame.slice(contentAt)).fill(message)
+}
+
+/** The bytes of a frame that is not complete. */
+class Incomplete {
+  #bytes = new Uint8Array(0)
+  #used = 0
+  get length(): number {
+    return this.#used
+  }
+  get bytes(): Uint8Array {
+    return this.#bytes.subarray(0, this.#used)
+  }
+  /** Adds bytes of a frame, whose length is known as soon as its header is complete. */
+  add(bytes: Uint8Array, frameBytes: number): void {
+    const used = this.#used + bytes.length
+    if (used > this.#bytes.length) {
+      const grown = new Uint8Array(Math.max(used, Math.min(frameBytes, Math.max(minReserved, reservedPerByte * used))))
+      grown.set(this.bytes)
+      this.#bytes = grown
+    }
+    this.#bytes.set(bytes, this.#used)
+    this.#used = used
+  }
+  clear(): void {
+    this.#bytes = new Uint8Array(0)
+    this.#used = 0
+  }
+}
+
+type Lengths = { readonly jsonBytes: number; readonly frameBytes: number }
+
+const makeParser = ({
+  acceptsLines = false,
+  isDivided = false,
+  maxBytes = maxFrameBytes
+}: Options): RpcSerialization.Parser => {
+  const incomplete = new Incomplete()
+  let broken: FrameError | undefined
+  /** Reads and writes lines of JSON, if the other side has begun with one. */
+  let lines: RpcSerialization.Parser | undefined
+
+  /** Returns the lengths in a header, or `undefined` if the header is not complete. */
+  const lengthsOf = (bytes: Uint8Array): Lengths | undefined => {
+    const refusal = refusalOf(bytes)
+    if (refusal !== undefined) throw refusal
+    if (bytes.length < headerBytes) return undefined
+    const view = new DataView(bytes.buffer, bytes.byteOffset, headerBytes)
+    const jsonBytes = view.getUint32(4)
+    const frameBytes = headerBytes + jsonBytes + view.getUint32(8)
+    if (frameBytes > maxBytes) {
+      throw new Broken(`the other side announces a message of ${frameBytes} bytes; at most ${maxBytes} are allowed`)
+    }
+    return { jsonBytes, frameBytes }
+  }
+
+  const decode = (data: Uint8Array): ReadonlyArray<unknown> => {
+    const messages: Array<unknown> = []
+    let at = 0
+    if (incomplete.length > 0) {
+      // The header first, because it has the length of the frame.
+      if (incomplete.length < headerBytes) {
+        at = Math.min(headerBytes - incomplete.length, data.length)
+        incomplete.add(data.subarray(0, at), headerBytes)
+      }
+      const lengths = lengthsOf(incomplete.bytes)
+      if (lengths === undefined) return messages
+      const end = at + Math.min(lengths.frameBytes - incomplete.length, data.length - at)
+      incomplete.add(data.subarray(at, end), lengths.frameBytes)
+      if (incomplete.length < lengths.frameBytes) return messages
+      messages.push(decodeFrame(incomplete.bytes, lengths.jsonBytes))
+      incomplete.clear()
+      at = end
+    }
+    while (at < data.length) {
+      const rest = data.subarray(at)
+      const lengths = lengthsOf(rest)
+      if (lengths === undefined || lengths.frameBytes > rest.length) {
+        incomplete.add(rest, lengths?.frameBytes ?? headerBytes)
+        return messages
+      }
+      messages.push(decodeFrame(rest.subarray(0, lengths.frameBytes), lengths.jsonBytes))
+      at += lengths.frameBytes
+    }
+    return messages
+  }
+
+  let isFirst = true
+  return {
+    decode: (data) => {
+      if (broken !== undefined) throw new Broken(broken.message)
+      const bytes = typeof data === "string" ? encoder.encode(data) : data
+      if (bytes.length === 0) return []
+      if (isFirst && acceptsLines && bytes[0] === openingBrace)
+        lines = RpcSerialization.makeNdjson({ maxBufferSize: maxBytes }).makeUnsafe()
+      isFirst = false
+      if (lines !== undefined) return lines.decode(bytes)
+      try {
+        return decode(bytes)
+      } catch (error) {
+        incomplete.clear()
+        broken = error instanceof FrameError ? error : new FrameError(`a message cannot be read: ${String(error)}`)
+        throw broken
+      }
+    },
+    encode: (message) => {
+      if (lines !== undefined) return lines.encode(message)
+      if (!Array.isArray(message)) return encodeFrame(message, isDivided)
+      return message.length === 0 ? undefined : concatenate(message.map((each) => encodeFrame(each, false)))
+    }
+  }
+}
+
+export interface Options {
+  /** The most bytes of a frame or line that is accepted. */
+  readonly maxBytes?: number
+  /** True if the other side may begin with a line of JSON. The messages are then lines of JSON in both directions. */
+  readonly acceptsLines?: boolean
+  /** True if the frames are written to a socket of `withContents`. */
+  readonly isDivided?: boolean
+}
+
+/** Returns the serialization of a transport of bytes. */
+export const make = (options: Options): RpcSerialization.RpcSerialization["Service"] =>
+  RpcSerialization.RpcSerialization.of({
+    contentType: "application/x-fs-algebra-rpc",
+    includesFraming: true,
+    codecFor: RpcSerialization.json.codecFor,
+    makeUnsafe: () => makeParser(options)
+  })
+
+const layer = (options: Options): Layer.Layer<RpcSerialization.RpcSerialization> =>
+  Layer.sync(RpcSerialization.RpcSerialization, () => make(options))
+
+/** The serialization of a client over HTTP. */
+export const layerHttpClient = layer({})
+
+/** The serialization of a client over a socket of `withContents`. */
+export const layerSocketClient = layer({ isDivided: true })
+
+/**
+ * The serialization of a server, which also answers clients that send lines of JSON, such as those of effect/rpc and curl.
+ * `isDivided` is true for a socket of `withContents`.
+ */
+export const layerServer = (isDivided: boolean, maxBytes = maxFrameBytes): Layer.Layer<RpcSerialization.RpcSerialization> =>
+  layer({ acceptsLines: true, isDivided, maxBytes })
