@@ -1,12 +1,12 @@
 /** Reads the directories of a walk several at a time, for backends where each `list` waits for a network. */
 import * as Effect from "effect/Effect"
 import type { FsPath } from "../model/FsPath.ts"
-import type { Backend, Child } from "./Backend.ts"
+import type { Backend, Child, Info } from "./Backend.ts"
 import { type DirectoryReading, type Explore, type Explorer, inWalkOrder, type Visit } from "./explorer.ts"
 
 /** Returns the exploration of a backend that answers `concurrency` calls of `list` in about the time of one. */
 export const parallelExplore =
-  ({ info, list }: Pick<Backend, "info" | "list">, concurrency: number): Explore =>
+  ({ info, list }: Pick<Backend, "list"> & { readonly info: Pick<Info, "caseSensitive"> }, concurrency: number): Explore =>
   <V extends Visit>(pathOf: (visit: V) => FsPath) =>
     Effect.sync((): Explorer<V> => {
       let requested: Array<V> = []

@@ -47,7 +47,13 @@ export type {
 
 // Programs that use no repository load no encoder.
 const loadModules = Effect.promise(() =>
-  Promise.all([import("./open.ts"), import("./workspace.ts"), import("./maintenance.ts"), import("./port.ts")])
+  Promise.all([
+    import("./open.ts"),
+    import("./workspace.ts"),
+    import("./maintenance.ts"),
+    import("./port.ts"),
+    import("./drafts.ts")
+  ])
 )
 
 const backendTags: ReadonlySet<string> = new Set(["IoError", "Timeout", "Unavailable"])
@@ -72,7 +78,7 @@ const transactionTags: ReadonlySet<string> = new Set([...backendTags, "Conflict"
  */
 export const layer = (options: RepositoryOptions): Layer.Layer<Filesystem | Snapshots, BackendError, BlobStore | HeadStore> =>
   Layer.effectContext(
-    Effect.flatMap(loadModules, ([{ open }, { toFault }]) =>
+    Effect.flatMap(loadModules, ([{ open }, , , , { toFault }]) =>
       Effect.mapError(
         open(options),
         (error) => promote(toFault(error), "Repository.layer", options.workspace, backendTags) as BackendError

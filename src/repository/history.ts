@@ -30,7 +30,8 @@ import type { DirectoryEntry, Entry } from "./format/nodes.ts"
 import type { Objects } from "./format/objects.ts"
 import * as Trees from "./format/trees.ts"
 import { makeView } from "./port.ts"
-import { type Draft, hasSameContent, lookup, type Problem, toFault, type Workspace } from "./workspace.ts"
+import { type Draft, hasSameContent, lookup, type Problem, toFault } from "./drafts.ts"
+import type { Workspace } from "./workspace.ts"
 
 /** Lists the entries whose kind, bytes, target or mode differ, in path order. Directories with equal hashes are not read. */
 export const differences = (
