@@ -135,7 +135,17 @@ export const makeStrategy = (
     ...(previous !== undefined && { previous })
   })
 
-  const decode = (entry: Entry): Effect.Effect<Kept, StoreError> =>
+  /** The snapshots that were decoded. Entries never change, and stay in the cache of nodes while they are used. */
+  const decoded = new WeakMap<Entry, Kept>()
+
+  const decode = (entry: Entry): Effect.Effect<Kept, StoreError> => {
+    const known = decoded.get(entry)
+    return known !== undefined
+      ? Effect.succeed(known)
+      : Effect.tap(decodeNew(entry), (kept) => Effect.sync(() => decoded.set(entry, kept)))
+  }
+
+  const decodeNew = (entry: Entry): Effect.Effect<Kept, StoreError> =>
     Effect.gen(function* () {
       const refuse = Effect.fail(corruptNode(JSON.stringify(entry.name), "it is not a snapshot of this version"))
       if (entry.kind !== "directory") return yield* refuse

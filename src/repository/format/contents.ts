@@ -150,6 +150,17 @@ export const makeWriter = (objects: Objects): Writer => {
 export const fromBytes = (objects: Objects, bytes: Uint8Array): Effect.Effect<Content, StoreError> =>
   Effect.suspend(() => {
     if (bytes.length <= maxInlineBytes) return Effect.succeed<Content>({ _tag: "Inline", bytes: new Uint8Array(bytes) })
+    if (bytes.length <= Chunker.minChunkBytes) {
+      // Content without a boundary is one chunk, whose hash is that of the content.
+      const chunk = new Uint8Array(bytes)
+      return Effect.map(objects.put(chunk), (hash): Content => ({
+        _tag: "Chunks",
+        size: chunk.length,
+        sha256: hash,
+        level: 0,
+        hash
+      }))
+    }
     const writer = makeWriter(objects)
     return Effect.andThen(writer.push(bytes), writer.end)
   })
