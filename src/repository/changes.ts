@@ -10,7 +10,7 @@ import type { StoreError } from "./errors.ts"
 import { type Content, type DirectoryEntry, type Entry, type FileEntry, maxNameBytes, maxTargetBytes } from "./format/nodes.ts"
 import type { Objects } from "./format/objects.ts"
 import * as Trees from "./format/trees.ts"
-import { type Draft, lookup, type Problem } from "./drafts.ts"
+import { type Draft, lookup, maxEager, type Problem } from "./drafts.ts"
 
 type Changed = Effect.Effect<Draft, Problem>
 
@@ -27,7 +27,8 @@ const editDirectory = (
     return Eager.flatMap(Trees.get(objects, at.tree, names[i]!), (entry): Effect.Effect<DirectoryEntry, Problem> => {
       if (entry === undefined) return Effect.fail(notFound)
       if (entry.kind !== "directory") return Effect.fail(notADirectory)
-      return Eager.flatMap(descend(entry, i + 1), (next) =>
+      const below = i % maxEager === maxEager - 1 ? Effect.suspend(() => descend(entry, i + 1)) : descend(entry, i + 1)
+      return Eager.flatMap(below, (next) =>
         next === entry
           ? Effect.succeed(at)
           : Eager.map(Trees.set(objects, at.tree, next.name, next), (tree) => ({ ...at, tree }))

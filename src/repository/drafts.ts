@@ -66,6 +66,9 @@ export interface Change<A> {
   readonly contents?: ReadonlyArray<Content>
 }
 
+/** The number of directories on a path that are looked up in one step. More would need much of the stack. */
+export const maxEager = 64
+
 export const lookup = (objects: Objects, { files }: Draft, path: FsPath): Effect.Effect<Entry | undefined, StoreError> => {
   if (path === rootPath) return Effect.succeed(files)
   const names = segments(path)
@@ -73,7 +76,11 @@ export const lookup = (objects: Objects, { files }: Draft, path: FsPath): Effect
     at.kind !== "directory"
       ? Effect.succeed(undefined)
       : Eager.flatMap(Trees.get(objects, at.tree, names[i]!), (entry) =>
-          entry === undefined || i === names.length - 1 ? Effect.succeed(entry) : next(entry, i + 1)
+          entry === undefined || i === names.length - 1
+            ? Effect.succeed(entry)
+            : i % maxEager === maxEager - 1
+              ? Effect.suspend(() => next(entry, i + 1))
+              : next(entry, i + 1)
         )
   return next(files, 0)
 }

@@ -548,7 +548,8 @@ export const make = (
       sentAt: number
     ): Effect.Effect<Answer | undefined, Problem> =>
       Effect.flatMap(Answers.find(objects, answers, fresh, id), (found): Effect.Effect<Answer | undefined, Problem> => {
-        if (found === undefined) return sentAt <= answers.forgottenUntil ? Effect.fail(forgotten) : Effect.succeed(undefined)
+        const mayBeForgotten = answers.forgottenUntil > 0 && sentAt <= answers.forgottenUntil
+        if (found === undefined) return mayBeForgotten ? Effect.fail(forgotten) : Effect.succeed(undefined)
         return found.request === request ? Effect.succeed(found) : Effect.fail(otherRequest)
       })
 

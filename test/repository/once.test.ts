@@ -115,6 +115,19 @@ describe("a change of a cluster", () => {
     })
   )
 
+  it.live("keeps its answer through collections", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      const one = yield* owner(stores)
+      const first = yield* one.write(append("a", "line\n"))
+      for (let i = 0; i < 9; i++) yield* one.write(append(`${i}`, "x"))
+      yield* Effect.sleep("2 millis")
+      assert.isAbove((yield* Effect.provide(Repository.collect({ grace: 0 }), stores)).deleted, 0)
+      assert.deepStrictEqual(yield* (yield* owner(stores)).write(append("a", "line\n")), first)
+      yield* Effect.provide(Repository.verify("w"), stores)
+    })
+  )
+
   it.live("that failed changes nothing, and may succeed when it is repeated", () =>
     Effect.gen(function* () {
       const stores = yield* memory
