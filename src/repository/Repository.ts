@@ -121,8 +121,8 @@ export const fork = (from: string, to: string): Effect.Effect<Head, StoreError |
   Effect.flatMap(loadModules, ([, , { fork }]) => fork(from, to))
 
 /**
- * Reads everything that a workspace refers to, and checks hashes, encoding, order and sizes. Returns the number of blobs,
- * and their total size in bytes.
+ * Reads everything that a workspace refers to, and checks hashes, encoding, order and sizes. Also checks that the last 10,000
+ * commits, as far as they are stored, are one history. Returns the number of blobs, and their total size in bytes.
  *
  * Fails with StoreError `missing` or `corrupt`. The message names the node.
  *

@@ -56,6 +56,15 @@ const CurrentCall = Context.Reference<{ readonly tag: string; readonly sentAt: n
   { defaultValue: () => undefined }
 )
 
+/** The codecs of the answers that a workspace keeps, by the tags of the calls. */
+const codecs = new Map(
+  [...FilesystemRpcs.requests].flatMap(([tag, { successSchema }]) =>
+    RpcSchema.isStreamSchema(successSchema)
+      ? []
+      : [[tag, Schema.fromJsonString(Schema.toCodecJson(successSchema)) as Schema.Codec<unknown, string>] as const]
+  )
+)
+
 /** Makes the changes of a call in one commit together with its answer, so that no runner makes them a second time. */
 const makeOnce =
   (workspace: Workspace.Workspace): Changes.Around =>
@@ -63,7 +72,7 @@ const makeOnce =
     Effect.flatMap(CurrentCall, (call): Effect.Effect<A, E | FsError> => {
       if (call === undefined || isUpload(call.tag)) return change
       const { sentAt, tag } = call
-      const schema = Schema.toCodecJson(FilesystemRpcs.requests.get(tag)!.successSchema) as unknown as Schema.Codec<A, unknown>
+      const codec = codecs.get(tag) as Schema.Codec<A, string>
       const unreadable = unavailable(
         "the change was made, but another version of fs-algebra has kept its answer; read the file to see the result"
       )
@@ -72,8 +81,8 @@ const makeOnce =
           id: sha256(Buffer.from(id)).slice(0, idDigits),
           request: request.slice(0, idDigits),
           sentAt,
-          encode: (answer) => JSON.stringify(Schema.encodeSync(schema)(answer)) ?? "null",
-          decode: (text) => Effect.mapError(Schema.decodeUnknownEffect(Schema.fromJsonString(schema))(text), () => unreadable)
+          encode: Schema.encodeSync(codec),
+          decode: (text) => Effect.mapError(Schema.decodeUnknownEffect(codec)(text), () => unreadable)
         },
         change,
         (fault) => promote(fault, tag, "")

@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
 import type { StoreError } from "../errors.ts"
-import { type Answer, type AnswersRef, type KeptAnswers, maxAnswerLists } from "./nodes.ts"
+import { type Answer, type AnswerList, type AnswersRef, type KeptAnswers, maxAnswerLists } from "./nodes.ts"
 import type { Objects } from "./objects.ts"
 
 /** The most bytes of a text that is kept. A longer one is forgotten, but not that the change was made. */
@@ -21,6 +21,15 @@ export const maxAge = 10 * 60 * 1000
 const maxListBytes = 48 * 1024
 const answerBytes = 64
 
+/** The answers of lists by their ids. */
+const indexes = new WeakMap<AnswerList, ReadonlyMap<string, Answer>>()
+
+const indexOf = (list: AnswerList): ReadonlyMap<string, Answer> => {
+  let index = indexes.get(list)
+  if (index === undefined) indexes.set(list, (index = new Map(list.answers.map((answer) => [answer.id, answer]))))
+  return index
+}
+
 const sizeOf = ({ text }: Answer): number => answerBytes + (text === undefined ? 0 : Buffer.byteLength(text))
 
 /** Returns the answer with an id. `fresh` are answers that are in no list yet. */
@@ -31,11 +40,10 @@ export const find = (
   id: string
 ): Effect.Effect<Answer | undefined, StoreError> =>
   Effect.gen(function* () {
-    const isIt = (answer: Answer): boolean => answer.id === id
-    const found = fresh.find(isIt)
+    const found = fresh.find((answer) => answer.id === id)
     if (found !== undefined) return found
     for (const ref of lists) {
-      const kept = (yield* objects.answers(ref)).answers.find(isIt)
+      const kept = indexOf(yield* objects.answers(ref)).get(id)
       if (kept !== undefined) return kept
     }
     return undefined
