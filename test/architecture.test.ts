@@ -61,7 +61,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "remote"],
     packages: (specifier) =>
       node(specifier) ||
-      is("cborg", "effect/cluster", "effect/rpc", "effect/sql", "effect/reactivity", "effect/encoding", "@nats-io")(specifier)
+      is("effect/cluster", "effect/rpc", "effect/sql", "effect/reactivity", "effect/encoding", "@nats-io")(specifier)
   },
   workspace: {
     folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],

@@ -6,6 +6,7 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import * as Random from "effect/Random"
 import type { Fault } from "../model/Fault.ts"
 import type { FsPath } from "../model/FsPath.ts"
@@ -37,6 +38,9 @@ export const makeClaims = <Seen>(overtaken: Fault) => {
   const claimOf = (path: FsPath): Effect.Effect<Claim<Seen> | undefined> =>
     Effect.map(Current, (claim) => (claim?.path === path ? claim : undefined))
 
+  /** Tests whether a fiber holds a claim. */
+  const isClaiming = (fiber: Fiber.Fiber<unknown, unknown>): boolean => fiber.getRef(Current) !== undefined
+
   const claim: NonNullable<Locks["claim"]> = <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>) => {
     const attempt = (left: number): Effect.Effect<A, E | Fault, R> =>
       Effect.catch(
@@ -47,5 +51,5 @@ export const makeClaims = <Seen>(overtaken: Fault) => {
     return attempt(maxAttempts)
   }
 
-  return { claim, claimOf }
+  return { claim, claimOf, isClaiming }
 }

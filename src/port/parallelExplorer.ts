@@ -1,12 +1,12 @@
 /** Reads the directories of a walk several at a time, for backends where each `list` waits for a network. */
 import * as Effect from "effect/Effect"
 import type { FsPath } from "../model/FsPath.ts"
-import type { Backend, Child } from "./Backend.ts"
+import type { Backend, Child, Info } from "./Backend.ts"
 import { type DirectoryReading, type Explore, type Explorer, inWalkOrder, type Visit } from "./explorer.ts"
 
 /** Returns the `explore` of a backend, which runs up to `concurrency` calls of `list` at the same time. */
 export const parallelExplore =
-  ({ info, list }: Pick<Backend, "info" | "list">, concurrency: number): Explore =>
+  ({ info, list }: Pick<Backend, "list"> & { readonly info: Pick<Info, "caseSensitive"> }, concurrency: number): Explore =>
   <V extends Visit>(pathOf: (visit: V) => FsPath) =>
     Effect.sync((): Explorer<V> => {
       let requested: Array<V> = []

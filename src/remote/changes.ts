@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
-import { InvalidArgument, Unavailable } from "../model/FsError.ts"
+import { type FsError, InvalidArgument, Unavailable } from "../model/FsError.ts"
 import { hasher } from "../runtime/hash.ts"
 
 /** The time for which the server remembers an answer. */
@@ -93,8 +93,13 @@ const forgotten = Exit.fail(
   })
 )
 
+/** Wraps a change with an id. `request` is the digest of its request. */
+export interface Around {
+  <A, E>(id: string, request: string, change: Effect.Effect<A, E>): Effect.Effect<A, E | FsError>
+}
+
 /** Returns the changes of a server. The scope interrupts all of them when it closes. */
-export const make = (scope: Scope.Scope): Changes => {
+export const make = (scope: Scope.Scope, around?: Around): Changes => {
   const changes = new Map<string, Change>()
   /** The changes with long answers, the oldest first. */
   const long = new Set<Change>()
@@ -149,7 +154,11 @@ export const make = (scope: Scope.Scope): Changes => {
           }
           if (known?.exit !== undefined) return known.exit as Exit.Exit<A, E>
           if (known?.fiber !== undefined) return Fiber.join(known.fiber) as Effect.Effect<A, E>
-          return Effect.flatMap(Effect.forkIn(change, scope), (fiber) => {
+          const wrapped =
+            around === undefined || request === undefined
+              ? change
+              : (around(id, request, change) as Effect.Effect<A, E | InvalidArgument | Unavailable>)
+          return Effect.flatMap(Effect.forkIn(wrapped, scope), (fiber) => {
             const record: Change = { request, fiber, exit: undefined, startedAt: now, characters: 0 }
             changes.set(id, record)
             // A change without a pause may have ended already.

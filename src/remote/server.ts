@@ -129,11 +129,12 @@ const maxWrittenOf = ({ maxFileSize, maxStreamBytes }: LimitsShape): number =>
 
 type Flags = { readonly takingBack?: boolean; readonly bringingBack?: boolean }
 
-export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape) => {
+/** Returns the answers to the requests. `around` wraps each change. */
+export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape, around?: Changes.Around) => {
   const { port } = fs
   const instance = randomUUID()
   const whole = withoutLinks(port)
-  const changes = Changes.make(scope)
+  const changes = Changes.make(scope, around)
   const uploads = Uploads.make(scope)
   const handles = new Map<string, Handle>()
   /** The segments that listings have shown and that no caller can write. */

@@ -47,7 +47,13 @@ export type {
 
 // Programs that use no repository load no encoder.
 const loadModules = Effect.promise(() =>
-  Promise.all([import("./open.ts"), import("./workspace.ts"), import("./maintenance.ts"), import("./port.ts")])
+  Promise.all([
+    import("./open.ts"),
+    import("./workspace.ts"),
+    import("./maintenance.ts"),
+    import("./port.ts"),
+    import("./drafts.ts")
+  ])
 )
 
 const backendTags: ReadonlySet<string> = new Set(["IoError", "Timeout", "Unavailable"])
@@ -72,7 +78,7 @@ const transactionTags: ReadonlySet<string> = new Set([...backendTags, "Conflict"
  */
 export const layer = (options: RepositoryOptions): Layer.Layer<Filesystem | Snapshots, BackendError, BlobStore | HeadStore> =>
   Layer.effectContext(
-    Effect.flatMap(loadModules, ([{ open }, { toFault }]) =>
+    Effect.flatMap(loadModules, ([{ open }, , , , { toFault }]) =>
       Effect.mapError(
         open(options),
         (error) => promote(toFault(error), "Repository.layer", options.workspace, backendTags) as BackendError
@@ -115,8 +121,8 @@ export const fork = (from: string, to: string): Effect.Effect<Head, StoreError |
   Effect.flatMap(loadModules, ([, , { fork }]) => fork(from, to))
 
 /**
- * Reads everything that a workspace refers to, and checks hashes, encoding, order and sizes. Returns the number of blobs,
- * and their total size in bytes.
+ * Reads everything that a workspace refers to, and checks hashes, encoding, order and sizes. Also checks that the last 10,000
+ * commits, as far as they are stored, are one history. Returns the number of blobs, and their total size in bytes.
  *
  * Fails with StoreError `missing` or `corrupt`. The message names the node.
  *

@@ -8,8 +8,8 @@
  * - The files live in the stores of a Repository. A runner keeps only caches, so nothing is lost with it.
  * - Two runners may believe for a short time that they own the same workspace, for example after a runner was paused. Each commit
  *   replaces the head by compare-and-set, so the history stays linear.
- * - Each change is sent for one owner. If that owner disappears before it answers, the change fails with Unavailable, because the
- *   next owner does not know whether it was made. So a change is never made twice. Reads are sent again.
+ * - Each change is made once: it is one commit together with its answer. If its owner disappears, the call is sent again, and the next
+ *   owner finds the answer or makes the change. Answers are kept for 10 minutes, up to 1 MiB. Reads are sent again.
  * - If a call is not answered in time, it fails with Unavailable. A change may then have happened, or may happen later if its
  *   owner is only paused.
  *

@@ -1,5 +1,6 @@
 /** The changes of a directory tree: each returns a draft with the change, and leaves the old one as it is. */
 import * as Effect from "effect/Effect"
+import * as Eager from "../engine/eager.ts"
 import { alreadyExists, directoryNotEmpty, type Fault, notADirectory, notAFile, notFound, pathTooLong } from "../model/Fault.ts"
 import { type FsPath, isWithin, name as nameOf, parent, root, segments } from "../model/FsPath.ts"
 import { Buffer } from "../runtime/buffer.ts"
@@ -9,7 +10,7 @@ import type { StoreError } from "./errors.ts"
 import { type Content, type DirectoryEntry, type Entry, type FileEntry, maxNameBytes, maxTargetBytes } from "./format/nodes.ts"
 import type { Objects } from "./format/objects.ts"
 import * as Trees from "./format/trees.ts"
-import { type Draft, lookup, type Problem } from "./workspace.ts"
+import { type Draft, lookup, maxEager, type Problem } from "./drafts.ts"
 
 type Changed = Effect.Effect<Draft, Problem>
 
@@ -23,17 +24,18 @@ const editDirectory = (
   const names = segments(path)
   const descend = (at: DirectoryEntry, i: number): Effect.Effect<DirectoryEntry, Problem> => {
     if (i === names.length) return edit(at)
-    return Effect.flatMap(Trees.get(objects, at.tree, names[i]!), (entry): Effect.Effect<DirectoryEntry, Problem> => {
+    return Eager.flatMap(Trees.get(objects, at.tree, names[i]!), (entry): Effect.Effect<DirectoryEntry, Problem> => {
       if (entry === undefined) return Effect.fail(notFound)
       if (entry.kind !== "directory") return Effect.fail(notADirectory)
-      return Effect.flatMap(descend(entry, i + 1), (next) =>
+      const below = i % maxEager === maxEager - 1 ? Effect.suspend(() => descend(entry, i + 1)) : descend(entry, i + 1)
+      return Eager.flatMap(below, (next) =>
         next === entry
           ? Effect.succeed(at)
-          : Effect.map(Trees.set(objects, at.tree, next.name, next), (tree) => ({ ...at, tree }))
+          : Eager.map(Trees.set(objects, at.tree, next.name, next), (tree) => ({ ...at, tree }))
       )
     })
   }
-  return Effect.map(descend(draft.files, 0), (files) => (files === draft.files ? draft : { ...draft, files }))
+  return Eager.map(descend(draft.files, 0), (files) => (files === draft.files ? draft : { ...draft, files }))
 }
 
 /** Sets or removes an entry of a directory. A new or removed name changes the directory's time. */
@@ -44,7 +46,7 @@ const setEntry = (
   entry: Entry | undefined,
   modifiedAt: number
 ): Effect.Effect<DirectoryEntry, StoreError> =>
-  Effect.map(Trees.set(objects, directory.tree, name, entry), (tree) => ({ ...directory, tree, modifiedAt }))
+  Eager.map(Trees.set(objects, directory.tree, name, entry), (tree) => ({ ...directory, tree, modifiedAt }))
 
 const checkName = (path: FsPath): Effect.Effect<void, Fault> =>
   Buffer.byteLength(nameOf(path)) > maxNameBytes
@@ -61,8 +63,8 @@ const editEntry = (
 ): Changed =>
   editDirectory(objects, draft, parent(path), (directory) => {
     const name = nameOf(path)
-    return Effect.flatMap(Trees.get(objects, directory.tree, name), (present) =>
-      Effect.flatMap(edit(present, name), (next) =>
+    return Eager.flatMap(Trees.get(objects, directory.tree, name), (present) =>
+      Eager.flatMap(edit(present, name), (next) =>
         next === present
           ? Effect.succeed(directory)
           : setEntry(
@@ -92,14 +94,14 @@ export const write = (
   const edit = (present: Entry | undefined, name: string): Effect.Effect<Entry, Problem> => {
     if (present === undefined) {
       written = { kind: "file", name, mode: (permissions ?? 0o644) & 0o7777, ...timed(now), content }
-      return Effect.as(checkName(path), written)
+      return Eager.map(checkName(path), () => written)
     }
     if (mode === "create") return Effect.fail(alreadyExists)
     if (present.kind !== "file") return Effect.fail(notAFile)
     written = { ...present, modifiedAt: now, content }
     return Effect.succeed(written)
   }
-  return Effect.map(editEntry(objects, draft, path, now, edit), (draft) => ({ draft, value: written }))
+  return Eager.map(editEntry(objects, draft, path, now, edit), (draft) => ({ draft, value: written }))
 }
 
 const insert = (objects: Objects, draft: Draft, path: FsPath, now: number, make: (name: string) => Entry): Changed =>

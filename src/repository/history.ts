@@ -30,7 +30,8 @@ import type { DirectoryEntry, Entry } from "./format/nodes.ts"
 import type { Objects } from "./format/objects.ts"
 import * as Trees from "./format/trees.ts"
 import { makeView } from "./port.ts"
-import { type Draft, hasSameContent, lookup, type Problem, toFault, type Workspace } from "./workspace.ts"
+import { type Draft, hasSameContent, lookup, type Problem, toFault } from "./drafts.ts"
+import type { Workspace } from "./workspace.ts"
 
 /** Lists the entries whose kind, bytes, target or mode differ, in path order. Directories with equal hashes are not read. */
 export const differences = (
@@ -134,7 +135,17 @@ export const makeStrategy = (
     ...(previous !== undefined && { previous })
   })
 
-  const decode = (entry: Entry): Effect.Effect<Kept, StoreError> =>
+  /** The snapshots that were decoded. Entries never change, and stay in the cache of nodes while they are used. */
+  const decoded = new WeakMap<Entry, Kept>()
+
+  const decode = (entry: Entry): Effect.Effect<Kept, StoreError> => {
+    const known = decoded.get(entry)
+    return known !== undefined
+      ? Effect.succeed(known)
+      : Effect.tap(decodeNew(entry), (kept) => Effect.sync(() => decoded.set(entry, kept)))
+  }
+
+  const decodeNew = (entry: Entry): Effect.Effect<Kept, StoreError> =>
     Effect.gen(function* () {
       const refuse = Effect.fail(corruptNode(JSON.stringify(entry.name), "it is not a snapshot of this version"))
       if (entry.kind !== "directory") return yield* refuse

@@ -11,6 +11,7 @@ import { StoreError } from "./errors.ts"
 import { type Content, corruptNode, type Entry, type TreeNode } from "./format/nodes.ts"
 import * as Objects from "./format/objects.ts"
 import { type Head, HeadStore } from "./HeadStore.ts"
+import type { Commit } from "./past.ts"
 import { deleteOlder, type OwnOperations } from "./stores/blobs.ts"
 
 const maxForkAttempts = 100
@@ -102,7 +103,8 @@ const walk = (objects: Objects.Objects, root: string, seen: Set<string>, visitor
         }
       })
     if (!isNew(`r:${root}`, root)) return
-    const { files, snapshots } = yield* objects.root(root)
+    const { answers, files, snapshots } = yield* objects.root(root)
+    for (const list of answers.lists) if (isNew(`a:${list.hash}`, list.hash)) yield* objects.answers(list)
     pending.push(files, snapshots)
     for (let entry = pending.pop(); entry !== undefined; entry = pending.pop()) {
       if (entry.kind === "directory" && typeof entry.tree === "string" && isNew(`t:${entry.tree}`, entry.tree)) {
@@ -116,6 +118,51 @@ const walk = (objects: Objects.Objects, root: string, seen: Set<string>, visitor
         yield* content(level, hash, size)
         yield* visitor.content?.(entry.content) ?? Effect.void
       }
+    }
+  })
+
+/** The number of commits that are compared with the commits before them, if these are still stored. */
+const maxChecked = 10_000
+
+/**
+ * Checks that the head and the roots before it are one history. A root that a collection has deleted ends the check, and so does
+ * the first head of a fork, whose root is of another workspace.
+ */
+const checkHistory = (objects: Objects.Objects, workspace: string, newest: Commit): Effect.Effect<void, StoreError> =>
+  Effect.gen(function* () {
+    const refuse = (detail: string) =>
+      Effect.fail(
+        new StoreError({ reason: "corrupt", detail: `the history of ${JSON.stringify(workspace)} is damaged: ${detail}` })
+      )
+    const lost = newest.root.past?.lost
+    if (lost !== undefined) {
+      return yield* refuse(
+        `the store of heads confirmed the commit ${lost.sequence} with the root ${lost.root}, but has lost it; ` +
+          "read that root, and use another store"
+      )
+    }
+    let { root } = newest
+    let { root: hash, sequence } = newest.head
+    for (let left = maxChecked; left > 0 && sequence > 1 && root.past !== undefined; left--) {
+      const { origin, parent, sequence: own } = root.past
+      if (own !== sequence || parent === undefined) {
+        return yield* refuse(`the commit ${sequence} has the root ${hash} of the commit ${own}`)
+      }
+      if (sequence === 2) return
+      const found = yield* Effect.catch(objects.root(parent), (error) =>
+        error.reason === "missing" ? Effect.succeed(undefined) : Effect.fail(error)
+      )
+      if (found === undefined) return
+      const recent = root.recent.slice(1)
+      if (found.past !== undefined && (found.past.sequence !== sequence - 1 || found.past.origin !== origin)) {
+        return yield* refuse(`the root ${parent} before the commit ${sequence} is not the commit ${sequence - 1}`)
+      }
+      if (recent.some((id, i) => id !== found.recent[i])) {
+        return yield* refuse(`the root ${hash} has other commits before it than the root ${parent} that it names`)
+      }
+      root = found
+      hash = parent
+      sequence--
     }
   })
 
@@ -157,6 +204,10 @@ export const verify = (
             return yield* Effect.fail(corruptNode(content.hash, "the content below it has another hash than its file says"))
           }
         })
+    })
+    yield* checkHistory(Objects.make(blobs, { cacheBytes: smallCache }), workspace, {
+      head,
+      root: yield* objects.root(head.root)
     })
     let bytes = 0
     for (const size of sizes.values()) bytes += size

@@ -2,14 +2,17 @@
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import * as Eager from "../engine/eager.ts"
 import type { FileStat } from "../model/Entry.ts"
 import { accessDenied, type Fault, ioError, notADirectory, notAFile, notFound } from "../model/Fault.ts"
 import { type FsPath, root } from "../model/FsPath.ts"
 import { isBytes } from "../model/realms.ts"
 import type { Backend, Commit, Handle, Whole } from "../port/Backend.ts"
 import { makeClaims, maxAttempts, shortPause } from "../port/optimisticClaims.ts"
+import { parallelExplore } from "../port/parallelExplorer.ts"
 import * as Request from "../port/Request.ts"
 import { Buffer, concatenate } from "../runtime/buffer.ts"
 import type { Hasher } from "../runtime/hash.ts"
@@ -20,21 +23,14 @@ import * as Contents from "./format/contents.ts"
 import { type Content, type Entry, type FileEntry, sizeOf } from "./format/nodes.ts"
 import type { Objects } from "./format/objects.ts"
 import * as Trees from "./format/trees.ts"
-import {
-  type Draft,
-  type Guard,
-  hasSameContent,
-  lookup,
-  overtaken,
-  type Problem,
-  refreshAfter,
-  toFault,
-  type Workspace
-} from "./workspace.ts"
+import { type Draft, type Guard, hasSameContent, lookup, type Problem, toFault } from "./drafts.ts"
+import { overtaken, refreshAfter, type Workspace } from "./workspace.ts"
 
 /** The name by which `transaction` recognises a repository behind combinators. */
 export const backendName = "Repository"
 
+/** The number of directories or files that a search reads at the same time. */
+const readConcurrency = 16
 /** The largest append that is collected in memory. */
 const maxAppendBytes = 256 * 1024 * 1024
 const entrySize = (entry: Entry): number =>
@@ -60,31 +56,46 @@ const contentOf = (path: FsPath): Guard => ({ path, aspect: "content" })
 
 type Read<A> = Effect.Effect<A, Fault>
 
-/** Makes the reading operations on drafts. `draft` returns the current draft, and `observe` notes each part that is read. */
+const orFault = <A>(effect: Effect.Effect<A, Problem>): Read<A> =>
+  Eager.catch(effect, (problem) => Effect.fail(toFault(problem)))
+
+/**
+ * Makes the reading operations on drafts. `draft` returns the current draft, and `observe` notes each part that is read. `peek`
+ * returns the draft if nothing needs to be noted, so that a read of cached nodes is one step.
+ */
 export const makeReader = (
   objects: Objects,
   draft: Read<Draft>,
   observe: (guard: Guard, entry: Entry | undefined) => Effect.Effect<void>,
+  peek: (fiber: Fiber.Fiber<unknown, unknown>) => Draft | undefined,
   identity: string
 ) => {
-  const entryAt = (path: FsPath, aspect: Guard["aspect"]): Read<Entry | undefined> =>
-    Effect.flatMap(draft, (draft) =>
-      Effect.tap(Effect.mapError(lookup(objects, draft, path), toFault), (entry) => observe({ path, aspect }, entry))
-    )
+  const withEntry = <A>(path: FsPath, aspect: Guard["aspect"], use: (entry: Entry | undefined) => Read<A>): Read<A> =>
+    Effect.withFiber((fiber) => {
+      const present = peek(fiber)
+      return present !== undefined
+        ? Eager.flatMap(orFault(lookup(objects, present, path)), use)
+        : Effect.flatMap(draft, (draft) =>
+            Effect.flatMap(
+              Effect.tap(orFault(lookup(objects, draft, path)), (entry) => observe({ path, aspect }, entry)),
+              use
+            )
+          )
+    })
 
   const stat = (path: FsPath): Read<FileStat | undefined> =>
-    Effect.map(entryAt(path, "stat"), (entry) => entry && statOf(entry, path, identity))
+    withEntry(path, "stat", (entry) => Effect.succeed(entry && statOf(entry, path, identity)))
 
   const fileAt = (path: FsPath): Read<FileEntry> =>
-    Effect.flatMap(entryAt(path, "stat"), (entry) =>
+    withEntry(path, "stat", (entry) =>
       entry === undefined ? Effect.fail(notFound) : entry.kind === "file" ? Effect.succeed(entry) : Effect.fail(notAFile)
     )
 
   const list: Backend["list"] = (path) =>
-    Effect.flatMap(entryAt(path, "names"), (entry) => {
+    withEntry(path, "names", (entry) => {
       if (entry === undefined) return Effect.fail(notFound)
       if (entry.kind !== "directory") return Effect.fail(notADirectory)
-      return Effect.map(Effect.mapError(Trees.list(objects, entry.tree), toFault), (entries) =>
+      return Eager.map(orFault(Trees.list(objects, entry.tree)), (entries) =>
         entries.map((child) => ({ name: child.name, kind: child.kind, addressable: true, sizeBytes: entrySize(child) }))
       )
     })
@@ -92,7 +103,7 @@ export const makeReader = (
   const versionOf = (content: Content): Read<string> => Effect.sync(() => Contents.versionOf(content))
 
   const read = (content: Content, offset: number, length: number): Read<Uint8Array> =>
-    Effect.mapError(Contents.read(objects, content, offset, length), toFault)
+    orFault(Contents.read(objects, content, offset, length))
 
   const open = (path: FsPath): Read<Handle> =>
     Effect.map(fileAt(path), (file) => ({
@@ -102,7 +113,7 @@ export const makeReader = (
     }))
 
   const readLink = (path: FsPath): Read<string> =>
-    Effect.flatMap(entryAt(path, "content"), (entry) =>
+    withEntry(path, "content", (entry) =>
       entry === undefined
         ? Effect.fail(notFound)
         : entry.kind === "symlink"
@@ -110,18 +121,35 @@ export const makeReader = (
           : Effect.fail(notALink)
     )
 
+  const readWhole = (path: FsPath, maxBytes: number): Read<Option.Option<Whole>> =>
+    withEntry(path, "stat", (entry): Read<Option.Option<Whole>> => {
+      if (entry?.kind !== "file" || sizeOf(entry.content) > maxBytes) return Request.declined
+      return Eager.map(read(entry.content, 0, maxBytes), (bytes) =>
+        Option.some({ stat: statOf(entry, path, identity), bytes, version: versionOf(entry.content) })
+      )
+    })
+
   const handlers = {
-    Stat: ({ path }) => Effect.asSome(stat(path)),
-    Read: ({ maxBytes, path }) =>
-      Effect.flatMap(entryAt(path, "stat"), (entry): Effect.Effect<Option.Option<Whole>, Fault> => {
-        if (entry?.kind !== "file" || sizeOf(entry.content) > maxBytes) return Request.declined
-        return Effect.map(read(entry.content, 0, maxBytes), (bytes) =>
-          Option.some({ stat: statOf(entry, path, identity), bytes, version: versionOf(entry.content) })
+    Stat: ({ path }) => withEntry(path, "stat", (entry) => Effect.succeedSome(entry && statOf(entry, path, identity))),
+    Read: ({ maxBytes, path }) => readWhole(path, maxBytes),
+    ReadMany: ({ maxBytes, paths }) =>
+      Effect.asSome(
+        Effect.forEach(
+          paths,
+          (path) => Effect.orElseSucceed(Effect.map(readWhole(path, maxBytes), Option.getOrUndefined), () => undefined),
+          { concurrency: readConcurrency }
         )
-      })
+      )
   } satisfies Request.Handlers
 
-  return { stat, list, open, readLink, handlers }
+  return {
+    stat,
+    list,
+    open,
+    readLink,
+    handlers,
+    explore: parallelExplore({ info: { caseSensitive: true }, list }, readConcurrency)
+  }
 }
 
 const withoutValue = <E>(effect: Effect.Effect<Draft, E>) => Effect.map(effect, (draft) => ({ draft, value: undefined }))
@@ -150,7 +178,7 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
   const { objects } = workspace
   const { identity } = options
   const hashStates = makeHashStates()
-  const { claim, claimOf } = makeClaims<{ readonly entry: Entry | undefined }>(overtaken)
+  const { claim, claimOf, isClaiming } = makeClaims<{ readonly entry: Entry | undefined }>(overtaken)
 
   const note = (guard: Guard, entry: Entry | undefined): Effect.Effect<void> =>
     Effect.andThen(
@@ -160,7 +188,13 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
       })
     )
 
-  const { handlers, list, open, readLink, stat } = makeReader(objects, workspace.draft, note, identity)
+  const { explore, handlers, list, open, readLink, stat } = makeReader(
+    objects,
+    workspace.draft,
+    note,
+    (fiber) => (isClaiming(fiber) ? undefined : workspace.peek(fiber)),
+    identity
+  )
 
   const change = <A>(
     message: string,
@@ -178,9 +212,13 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
         run: (draft) => run(draft, Math.trunc(now))
       })
       // The answers of a transaction were given for the entries that it found.
-      return Effect.andThen(
-        workspace.draft,
-        Effect.andThen(Effect.forEach(touched, workspace.observe, { discard: true }), submit)
+      return Effect.withFiber((fiber) =>
+        workspace.peek(fiber) !== undefined
+          ? submit
+          : Effect.andThen(
+              workspace.draft,
+              Effect.andThen(Effect.forEach(touched, workspace.observe, { discard: true }), submit)
+            )
       )
     })
 
@@ -212,9 +250,8 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
           isGuarded ? [contentOf(path)] : [],
           [contentOf(path)],
           (draft, now) =>
-            Effect.andThen(
-              Effect.andThen(requireUnchanged(draft, path, claim?.seen), requireUnchanged(draft, path, base)),
-              Changes.write(objects, draft, path, content, mode, now)
+            Eager.flatMap(requireUnchanged(draft, path, claim?.seen), () =>
+              Eager.flatMap(requireUnchanged(draft, path, base), () => Changes.write(objects, draft, path, content, mode, now))
             ),
           [content]
         ),
@@ -331,6 +368,7 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
     stat,
     list,
     open,
+    explore,
     write,
     makeDirectory: (path) =>
       change(`make directory ${path}`, [], [contentOf(path)], (draft, now) =>
@@ -374,10 +412,11 @@ export const makeView = (
   options: { readonly name: string; readonly identity: string }
 ): Backend => {
   const readOnly = Effect.fail(accessDenied("readOnly"))
-  const { handlers, list, open, readLink, stat } = makeReader(
+  const { explore, handlers, list, open, readLink, stat } = makeReader(
     objects,
     Effect.succeed(draft),
     () => Effect.void,
+    () => draft,
     options.identity
   )
   return {
@@ -386,6 +425,7 @@ export const makeView = (
     stat,
     list,
     open,
+    explore,
     write: () => readOnly,
     makeDirectory: () => readOnly,
     remove: () => readOnly,

@@ -10,82 +10,26 @@ import * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
 import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
-import { accessDenied, diskFull, type Fault, ioError, unavailable } from "../model/Fault.ts"
-import { type FsPath, root as rootPath, segments } from "../model/FsPath.ts"
+import { accessDenied, type Fault, invalidArgument, ioError, unavailable } from "../model/Fault.ts"
+import { Buffer } from "../runtime/buffer.ts"
 import { randomBytes } from "../runtime/node.ts"
 import { filesystemClosed } from "../backends/faults.ts"
 import { StoreError } from "./errors.ts"
+import * as Answers from "./format/answers.ts"
 import * as Contents from "./format/contents.ts"
-import {
-  areContentsEqual,
-  areEntriesEqual,
-  type Content,
-  type DirectoryEntry,
-  encode,
-  type Entry,
-  maxRecent,
-  type Root
-} from "./format/nodes.ts"
+import { type Answer, type DirectoryEntry, maxRecent, noAnswers, type Root } from "./format/nodes.ts"
 import type { Objects } from "./format/objects.ts"
-import * as Trees from "./format/trees.ts"
 import type { Head, Operations as Heads } from "./HeadStore.ts"
-
-/** A failure of a change: of the change itself, or of the stores. */
-export type Problem = Fault | StoreError
-
-export const toFault = (problem: Problem): Fault => {
-  if (!(problem instanceof StoreError)) return problem
-  switch (problem.reason) {
-    case "unavailable":
-      return unavailable(problem.detail)
-    case "full":
-      return diskFull
-    case "missing":
-    case "corrupt":
-    case "invalid":
-      return ioError(problem.detail)
-  }
-}
-
-/** The files and snapshots that a change begins with or results in. */
-export interface Draft {
-  readonly files: DirectoryEntry
-  readonly snapshots: DirectoryEntry
-}
-
-/** A commit: the head, and the root node to which the head refers. */
-export interface Commit {
-  readonly head: Head
-  readonly root: Root
-}
-
-/** A condition on another writer's commits. If it fails, the change fails with Conflict. */
-export interface Guard {
-  readonly path: FsPath
-  /**
-   * `content`: the entry still has the content that it had, or is still absent. `stat`: also the mode and times, for files.
-   * `names`: the directory still has the same names and kinds. `tree`: everything below the directory is still the same.
-   */
-  readonly aspect: "content" | "stat" | "names" | "tree"
-}
-
-/** A change of a draft. The change may run several times, each time on a newer draft. */
-export interface Change<A> {
-  readonly message: string
-  readonly run: (draft: Draft) => Effect.Effect<{ readonly draft: Draft; readonly value: A }, Problem>
-  /** The conditions under which the change may be rebased on the commit of another writer. */
-  readonly guards: ReadonlyArray<Guard>
-  /** The path that a Conflict names if a transaction cannot make the change again. */
-  readonly path?: FsPath
-  /** The content that was stored before the change ran. */
-  readonly contents?: ReadonlyArray<Content>
-}
+import { type Change, conflict, type Draft, type Guard, lookup, type Problem, toFault, violation } from "./drafts.ts"
+import { type Commit, pastOf, type Won } from "./past.ts"
 
 /**
  * The time after which staged content is stored again before a commit refers to it, in milliseconds. The grace period of a
@@ -99,8 +43,19 @@ export interface Workspace {
   readonly draft: Effect.Effect<Draft, Fault>
   /** Notes that the result of the current transaction depends on an entry. Outside a transaction, does nothing. */
   readonly observe: (guard: Guard) => Effect.Effect<void>
+  /** Returns the newest commit that is known to a fiber outside of all transactions, and `undefined` within one. */
+  readonly peek: (fiber: Fiber.Fiber<unknown, unknown>) => Draft | undefined
   /** Commits a change, or adds it to the current transaction. Returns when the head refers to the change. */
   readonly submit: <A>(change: Change<A>) => Effect.Effect<A, Fault>
+  /**
+   * Runs an effect whose changes become one commit, together with the answer to the call. If the call was answered before, here
+   * or elsewhere, returns the first answer. May run the effect several times, each time with a newer draft.
+   */
+  readonly once: <A, E, R, E2>(
+    call: Call<A>,
+    effect: Effect.Effect<A, E, R>,
+    mapFault: (fault: Fault) => E2
+  ) => Effect.Effect<A, E | E2, R>
   /**
    * Runs an effect whose changes of this workspace become one commit. Other workspaces are outside of the transaction. An inner
    * transaction that fails discards its changes only.
@@ -111,35 +66,15 @@ export interface Workspace {
   ) => Effect.Effect<A, E | E2, R>
 }
 
-export const lookup = (objects: Objects, { files }: Draft, path: FsPath): Effect.Effect<Entry | undefined, StoreError> => {
-  if (path === rootPath) return Effect.succeed(files)
-  const names = segments(path)
-  const next = (at: Entry, i: number): Effect.Effect<Entry | undefined, StoreError> =>
-    at.kind !== "directory"
-      ? Effect.succeed(undefined)
-      : Effect.flatMap(Trees.get(objects, at.tree, names[i]!), (entry) =>
-          entry === undefined || i === names.length - 1 ? Effect.succeed(entry) : next(entry, i + 1)
-        )
-  return next(files, 0)
-}
-
-export const hasSameContent = (self: Entry | undefined, that: Entry | undefined): boolean =>
-  self === that ||
-  (self !== undefined &&
-    that !== undefined &&
-    (self.kind === "file"
-      ? that.kind === "file" && areContentsEqual(self.content, that.content)
-      : self.kind === "symlink"
-        ? that.kind === "symlink" && self.target === that.target
-        : that.kind === "directory"))
-
-const versionOf = (entry: Entry | undefined): string | null | undefined =>
-  entry === undefined ? null : entry.kind === "file" ? Contents.versionOf(entry.content) : undefined
-
-const conflict = (path: FsPath, before: Entry | undefined, after: Entry | undefined): Fault => {
-  const actual = versionOf(after)
-  const expected = versionOf(before) ?? null
-  return { _tag: "Conflict", path, expected, ...(actual === undefined ? {} : { actual }) }
+/** A call that may arrive several times. */
+export interface Call<A> {
+  /** The first 16 bytes of the SHA-256 of its id and of its request, in hex. */
+  readonly id: string
+  readonly request: string
+  /** The time at which its caller sent it first, in milliseconds. */
+  readonly sentAt: number
+  readonly encode: (answer: A) => string
+  readonly decode: (text: string) => Effect.Effect<A, Fault>
 }
 
 // Transactions
@@ -197,12 +132,30 @@ const runIn = <A, E, R, E2>(
   effect: Effect.Effect<A, E, R>,
   mapFault: (fault: Fault) => E2
 ): Effect.Effect<A, E | E2, R> => {
-  const run = Effect.ensuring(
+  return Effect.tap(inside(current, effect), () => Effect.mapError(current.commit ?? Effect.void, mapFault))
+}
+
+/** Runs an effect whose changes are added to a transaction. */
+const inside = <A, E, R>(current: Transaction, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.ensuring(
     Effect.provideService(effect, CurrentTransaction, current),
     Effect.sync(() => void (current.isOver = true))
   )
-  return Effect.tap(run, () => Effect.mapError(current.commit ?? Effect.void, mapFault))
+
+interface Violated {
+  readonly _tag: "Violated"
+  readonly fault: Fault
 }
+
+type Committed = Violated | { readonly _tag: "Made" } | { readonly _tag: "Known"; readonly answer: Answer }
+
+const made: Committed = { _tag: "Made" }
+
+const forgotten = unavailable(
+  "the change was sent so long ago that the workspace may have forgotten its answer; read the file to see the result"
+)
+const tooLong = unavailable("the change was made, but its answer was too long to be kept; read the file to see the result")
+const otherRequest: Fault = invalidArgument("id", "another change has this id; use a new id for each change")
 
 // The committer
 
@@ -240,6 +193,9 @@ const deleted = (workspace: string): StoreError =>
   new StoreError({ reason: "unavailable", detail: `the workspace ${JSON.stringify(workspace)} was deleted` })
 
 const newId = (): string => randomBytes(16).toString("hex")
+
+const isDone = <A, E>(effect: Effect.Effect<A, E>): effect is Exit.Exit<A, never> & Exit.Success<A> =>
+  Exit.isExit(effect) && Exit.isSuccess(effect)
 
 const emptyDirectory = (now: number): DirectoryEntry => ({
   kind: "directory",
@@ -319,6 +275,9 @@ export const make = (
       return attempt(1)
     }
 
+    /** The last commit of this layer. */
+    let won: Won | undefined
+
     const makeCommit = (
       base: Commit | undefined,
       draft: Draft,
@@ -326,23 +285,30 @@ export const make = (
       id: string
     ): Effect.Effect<Commit, StoreError> =>
       Effect.gen(function* () {
+        const committedAt = yield* DateTime.now
         const [files, snapshots] = yield* objects.store([draft.files.tree, draft.snapshots.tree])
+        const kept = base?.root.answers ?? noAnswers
+        const { fresh = [] } = draft
+        const past = pastOf(base, won)
         const root: Root = {
           kind: "root",
           files: { ...draft.files, tree: files },
           snapshots: { ...draft.snapshots, tree: snapshots },
-          recent: [id, ...(base?.root.recent ?? [])].slice(0, maxRecent)
+          recent: [id, ...(base?.root.recent ?? [])].slice(0, maxRecent),
+          past,
+          answers: fresh.length === 0 ? kept : yield* Answers.add(objects, kept, fresh, DateTime.toEpochMillis(committedAt))
         }
-        const hash = yield* objects.put(encode(root))
-        const sequence = (base?.head.sequence ?? 0) + 1
-        return { root, head: { root: hash, sequence, author, message, committedAt: yield* DateTime.now } }
+        const { hash } = yield* objects.putNode(root)
+        return { root, head: { root: hash, sequence: past.sequence, author, message, committedAt } }
       })
 
     const create = Effect.gen(function* () {
       const now = emptyDirectory(yield* Clock.currentTimeMillis)
       const id = newId()
       const first = yield* makeCommit(undefined, { files: now, snapshots: now }, "create the workspace", id)
-      return (yield* replaceHead(undefined, first, id)).newest
+      const { newest, won: isMade } = yield* replaceHead(undefined, first, id)
+      if (isMade) won = { commit: first, id }
+      return newest
     })
 
     const existing = yield* heads.get(workspace)
@@ -372,32 +338,12 @@ export const make = (
 
     const refresh: Effect.Effect<Commit, StoreError> = Effect.flatMap(getHead, (head) => advance(head))
 
-    /** Returns the Conflict of the first guard that another writer's commit violates. */
-    const violation = (guards: Iterable<Guard>, before: Draft, after: Draft): Effect.Effect<Fault | undefined, StoreError> =>
-      Effect.gen(function* () {
-        for (const { aspect, path } of guards) {
-          const [one, other] = [yield* lookup(objects, before, path), yield* lookup(objects, after, path)]
-          if (!hasSameContent(one, other)) return conflict(path, one, other)
-          if (one === undefined || other === undefined) continue
-          if (aspect === "stat" && (one.kind === "directory" ? one.mode !== other.mode : !areEntriesEqual(one, other))) {
-            return conflict(path, one, other)
-          }
-          if ((aspect !== "names" && aspect !== "tree") || one.kind !== "directory" || other.kind !== "directory") continue
-          let differs = false
-          yield* Trees.forEachDifference(objects, one.tree, other.tree, (one, other) => {
-            if (aspect === "tree" || one?.kind !== other?.kind) differs = true
-          })
-          if (differs) return conflict(path, one, other)
-        }
-        return undefined
-      })
-
-    type Answer = Exit.Exit<unknown, Fault>
+    type Outcome = Exit.Exit<unknown, Fault>
 
     /** Commits changes. Returns the answer of each change. */
-    const commitAll = (changes: ReadonlyArray<Change<unknown>>): Effect.Effect<ReadonlyArray<Answer>, StoreError> =>
+    const commitAll = (changes: ReadonlyArray<Change<unknown>>): Effect.Effect<ReadonlyArray<Outcome>, StoreError> =>
       Effect.gen(function* () {
-        const answers: Array<Answer | undefined> = changes.map(() => undefined)
+        const answers: Array<Outcome | undefined> = changes.map(() => undefined)
         const rejected = new Set<number>()
         let base = yield* refresh
         for (let attempt = 1; ; attempt++) {
@@ -406,20 +352,22 @@ export const make = (
           const messages: Array<string> = []
           for (const [i, change] of changes.entries()) {
             if (rejected.has(i)) continue
-            const exit = yield* Effect.exit(Effect.mapError(change.run(draft), toFault))
+            const ran = change.run(draft)
+            const exit = isDone(ran) ? ran : yield* Effect.exit(Effect.mapError(ran, toFault))
             answers[i] = Exit.map(exit, ({ value }) => value)
             if (Exit.isFailure(exit) || exit.value.draft === draft) continue
             draft = exit.value.draft
             messages.push(change.message)
           }
-          if (draft === present) return answers as ReadonlyArray<Answer>
+          if (draft === present) return answers as ReadonlyArray<Outcome>
           const id = newId()
           const message = messages.length === 1 ? messages[0]! : `${messages.length} changes`
           const next = yield* makeCommit(base, draft, message.slice(0, 1000), id)
-          const { newest, won } = yield* replaceHead(base, next, id)
+          const { newest, won: isMade } = yield* replaceHead(base, next, id)
+          if (isMade) won = { commit: next, id }
           // The commit is answered also if the store fails now.
           yield* Effect.ignore(advance(newest.head, newest))
-          if (won) return answers as ReadonlyArray<Answer>
+          if (isMade) return answers as ReadonlyArray<Outcome>
           if (attempt === maxAttempts) {
             const detail = `other writers were faster ${maxAttempts} times; try again`
             return yield* Effect.fail(new StoreError({ reason: "unavailable", detail }))
@@ -427,7 +375,7 @@ export const make = (
           if (attempt > 2) yield* pauseAfter(attempt - 2)
           for (const [i, change] of changes.entries()) {
             if (rejected.has(i)) continue
-            const fault = yield* violation(change.guards, base.root, newest.root)
+            const fault = yield* violation(objects, change.guards, base.root, newest.root)
             if (fault === undefined) continue
             answers[i] = Exit.fail(fault)
             rejected.add(i)
@@ -440,7 +388,7 @@ export const make = (
     const unanswered = new Set<Pending>()
     let isClosed = false
 
-    const answer = (pending: Pending, exit: Answer): void => {
+    const answer = (pending: Pending, exit: Outcome): void => {
       unanswered.delete(pending)
       Deferred.doneUnsafe(pending.answer, exit)
     }
@@ -529,38 +477,56 @@ export const make = (
       })
 
     const commitTransaction = (current: Transaction): Effect.Effect<void, Fault> =>
+      Effect.flatMap(commitWith(current, undefined, 0), (outcome) =>
+        outcome._tag === "Violated" ? Effect.fail(outcome.fault) : Effect.void
+      )
+
+    /**
+     * Commits the changes of a transaction, and the answer to a call. If a commit has the answer already, changes nothing and
+     * returns the answer.
+     */
+    const commitWith = (current: Transaction, given: Answer | undefined, sentAt: number): Effect.Effect<Committed, Fault> =>
       Effect.suspend(() => {
         const { base, changes, draft, guards, startedAt } = current
-        if (changes.length === 0) return Effect.void
+        if (changes.length === 0) return Effect.succeed(made)
+        const apply = (present: Draft, isLong: boolean): Effect.Effect<Draft | Violated, Problem> =>
+          Effect.gen(function* () {
+            if (!isLong && present.files === base!.root.files && present.snapshots === base!.root.snapshots) {
+              return { ...present, files: draft!.files, snapshots: draft!.snapshots }
+            }
+            const fault = yield* violation(objects, guards.values(), base!.root, present)
+            if (fault !== undefined) return { _tag: "Violated", fault }
+            let next = present
+            for (const change of changes) {
+              const result = yield* Effect.result(Effect.map(change.run(next), ({ draft }) => draft))
+              if (Result.isSuccess(result)) next = result.success
+              else {
+                const { path } = change
+                if (result.failure instanceof StoreError || path === undefined) return yield* Effect.fail(result.failure)
+                // What now stands in the way of the change was done by another writer.
+                const before = yield* lookup(objects, base!.root, path)
+                return { _tag: "Violated", fault: conflict(path, before, yield* lookup(objects, next, path)) }
+              }
+            }
+            return next
+          })
         const enqueued = (isLong: boolean) =>
-          enqueue<void>({
+          enqueue<Committed>({
             message: changes.length === 1 ? changes[0]!.message : `a transaction of ${changes.length} changes`,
             // Each attempt compares with the commit that the transaction has read.
             guards: [],
             run: (present) =>
               Effect.gen(function* () {
-                if (!isLong && present.files === base!.root.files && present.snapshots === base!.root.snapshots) {
-                  return { draft: draft!, value: undefined }
+                if (given !== undefined) {
+                  const known = yield* answerIn(present, given, sentAt)
+                  if (known !== undefined) return { draft: present, value: { _tag: "Known", answer: known } }
                 }
-                const fault = yield* violation(guards.values(), base!.root, present)
-                if (fault !== undefined) return yield* Effect.fail(fault)
-                let next = present
-                for (const change of changes) next = yield* again(change, next)
-                return { draft: next, value: undefined }
+                const next = yield* apply(present, isLong)
+                if ("_tag" in next) return { draft: present, value: next }
+                const draft = given === undefined ? next : { ...next, fresh: [given, ...(next.fresh ?? [])] }
+                return { draft, value: made }
               })
           })
-        /** Makes a change again. What now stands in its way was done by another writer. */
-        const again = (change: Change<unknown>, next: Draft): Effect.Effect<Draft, Problem> =>
-          Effect.catch(
-            Effect.map(change.run(next), ({ draft }) => draft),
-            (problem) => {
-              const { path } = change
-              if (problem instanceof StoreError || path === undefined) return Effect.fail(problem)
-              return Effect.flatMap(lookup(objects, base!.root, path), (before) =>
-                Effect.flatMap(lookup(objects, next, path), (after) => Effect.fail<Problem>(conflict(path, before, after)))
-              )
-            }
-          )
         return Effect.flatMap(Clock.currentTimeMillis, (now) => {
           if (now - startedAt < refreshAfter) return enqueued(false)
           // A collection may have deleted what the transaction has stored. So the content and all nodes are stored again.
@@ -575,8 +541,66 @@ export const make = (
         })
       })
 
+    /** Returns the answer that a draft has for a call. Fails if the answer may have been forgotten, or belongs to another call. */
+    const answerIn = (
+      { answers = noAnswers, fresh = [] }: Draft,
+      { id, request }: Pick<Answer, "id" | "request">,
+      sentAt: number
+    ): Effect.Effect<Answer | undefined, Problem> =>
+      Effect.flatMap(Answers.find(objects, answers, fresh, id), (found): Effect.Effect<Answer | undefined, Problem> => {
+        const mayBeForgotten = answers.forgottenUntil > 0 && sentAt <= answers.forgottenUntil
+        if (found === undefined) return mayBeForgotten ? Effect.fail(forgotten) : Effect.succeed(undefined)
+        return found.request === request ? Effect.succeed(found) : Effect.fail(otherRequest)
+      })
+
+    const turns = Semaphore.makeUnsafe(1)
+
+    const once = <A, E, R, E2>(
+      call: Call<A>,
+      effect: Effect.Effect<A, E, R>,
+      mapFault: (fault: Fault) => E2
+    ): Effect.Effect<A, E | E2, R> => {
+      const orFault = <A>(self: Effect.Effect<A, Problem>): Effect.Effect<A, E2> =>
+        Effect.mapError(self, (problem) => mapFault(toFault(problem)))
+      const repeat = ({ text }: Answer): Effect.Effect<A, E2> =>
+        orFault(text === undefined ? Effect.fail(tooLong) : call.decode(text))
+      const attempt: Effect.Effect<Result.Result<A, Fault>, E | E2, R> = Effect.gen(function* () {
+        const current = yield* orFault(begin(newTransaction(true, undefined)))
+        const known = yield* orFault(answerIn(current.draft!, call, call.sentAt))
+        if (known !== undefined) return Result.succeed(yield* repeat(known))
+        const value = yield* inside(current, effect)
+        const text = current.changes.length === 0 ? "" : call.encode(value)
+        const given: Answer = {
+          id: call.id,
+          request: call.request,
+          at: Math.max(0, Math.trunc(yield* Clock.currentTimeMillis)),
+          text: Buffer.byteLength(text) <= Answers.maxTextBytes ? text : undefined
+        }
+        const outcome = yield* orFault(commitWith(current, given, call.sentAt))
+        switch (outcome._tag) {
+          case "Made":
+            return Result.succeed(value)
+          case "Known":
+            return Result.succeed(yield* repeat(outcome.answer))
+          case "Violated":
+            return Result.fail(outcome.fault)
+        }
+      })
+      /** Calls that compete for the same files take turns, so that each of them ends. */
+      const retry = (left: number): Effect.Effect<A, E | E2, R> =>
+        Effect.flatMap(attempt, (result): Effect.Effect<A, E | E2, R> => {
+          if (Result.isSuccess(result)) return Effect.succeed(result.success)
+          return left === 0 ? Effect.fail(mapFault(result.failure)) : retry(left - 1)
+        })
+      return Effect.flatMap(attempt, (result) =>
+        Result.isSuccess(result) ? Effect.succeed(result.success) : turns.withPermit(retry(maxAttempts))
+      )
+    }
+
     return {
       objects,
+      peek: (fiber) => (fiber.getRef(CurrentTransaction) === undefined ? known.root : undefined),
+      once,
       draft: Effect.map(joined, (current) => current?.draft ?? known.root),
       observe: (guard) =>
         Effect.map(CurrentTransaction, (current) => {

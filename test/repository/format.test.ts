@@ -12,6 +12,7 @@ import {
   type Entry,
   maxInlineBytes,
   maxLeafWeight,
+  noAnswers,
   type Node,
   type TreeNode
 } from "../../src/repository/format/nodes.ts"
@@ -95,13 +96,47 @@ const nodes: Record<string, Node> = {
       { hash: hashOf("second"), size: 100_000 }
     ]
   },
+  // The roots of version 1.
   root: {
     kind: "root",
     files: top(golden.nodes["leaf"]!.sha256),
     snapshots: top(undefined),
-    recent: ["000102030405060708090a0b0c0d0e0f", "ff".repeat(16)]
+    recent: ["000102030405060708090a0b0c0d0e0f", "ff".repeat(16)],
+    past: undefined,
+    answers: noAnswers
   },
-  empty: { kind: "root", files: top(undefined), snapshots: top(undefined), recent: [] }
+  empty: { kind: "root", files: top(undefined), snapshots: top(undefined), recent: [], past: undefined, answers: noAnswers },
+  answers: {
+    kind: "answers",
+    answers: [
+      { id: "000102030405060708090a0b0c0d0e0f", request: "01".repeat(16), at: time, text: '{"bytesWritten":5}' },
+      { id: "ff".repeat(16), request: "02".repeat(16), at: time - 1, text: undefined }
+    ]
+  },
+  first: {
+    kind: "root",
+    files: top(undefined),
+    snapshots: top(undefined),
+    recent: ["000102030405060708090a0b0c0d0e0f"],
+    past: { sequence: 1, parent: undefined, origin: undefined, lost: undefined },
+    answers: noAnswers
+  },
+  later: {
+    kind: "root",
+    files: top(golden.nodes["leaf"]!.sha256),
+    snapshots: top(undefined),
+    recent: ["ff".repeat(16), "000102030405060708090a0b0c0d0e0f"],
+    past: {
+      sequence: 70_000,
+      parent: hashOf("parent"),
+      origin: "0f".repeat(16),
+      lost: { sequence: 69_999, root: hashOf("lost") }
+    },
+    answers: {
+      forgottenUntil: time - 9,
+      lists: [{ hash: golden.nodes["answers"]!.sha256, size: golden.nodes["answers"]!.bytes.length / 2, at: time }]
+    }
+  }
 }
 
 /** Encodes CBOR without any rule of the format, for forged nodes. */
@@ -120,6 +155,9 @@ const forged = (value: unknown): Uint8Array => Uint8Array.from(cbor(value))
 const hash32 = new Uint8Array(32)
 const entry = (name: unknown, ...rest: ReadonlyArray<unknown>) => [name, 1, 420, 0, 0, ...rest]
 const someFile = entry("a", text("secret"))
+const id16 = new Uint8Array(16)
+const emptyTop = ["", 0, 493, 0, 0, null]
+const root2 = (past: unknown, answers: unknown) => forged([2, "root", emptyTop, emptyTop, [], past, answers])
 
 const hostile: Record<string, Uint8Array> = {
   "no bytes": new Uint8Array(),
@@ -130,7 +168,27 @@ const hostile: Record<string, Uint8Array> = {
   "a list that says it has 2^32 - 1 items": Uint8Array.of(0x9a, 255, 255, 255, 255, 1),
   "a text that says it has 2^53 bytes": Uint8Array.of(0x83, 1, 0x7b, 0, 32, 0, 0, 0, 0, 0, 0),
   "too many bytes": forged([1, "leaf", "", [entry("a", new Uint8Array(65_000))]]).slice(),
-  "a newer version": forged([2, "leaf", "", [someFile]]),
+  "a newer version": forged([3, "leaf", "", [someFile]]),
+  "a leaf with the version of a root": forged([2, "leaf", "", [someFile]]),
+  "answers with the version of a leaf": forged([1, "answers", [[id16, id16, 0, null]]]),
+  "no answers": forged([2, "answers", []]),
+  "an answer with a short id": forged([2, "answers", [[new Uint8Array(15), id16, 0, null]]]),
+  "an answer that is bytes": forged([2, "answers", [[id16, id16, 0, new Uint8Array(1)]]]),
+  "an answer before 1970": forged([2, "answers", [[id16, id16, -1, null]]]),
+  "a first commit with a commit before it": root2([1, hash32, null, null], [0, []]),
+  "a later commit without a commit before it": root2([2, null, null, null], [0, []]),
+  "a commit without a number": root2([0, null, null, null], [0, []]),
+  "a root of version 2 without a past": forged([2, "root", emptyTop, emptyTop, []]),
+  "a root of version 1 with a past": forged([1, "root", emptyTop, emptyTop, [], [1, null, null, null], [0, []]]),
+  "a root with too many lists of answers": root2([1, null, null, null], [0, Array.from({ length: 129 }, () => [hash32, 1, 0])]),
+  "a list of answers without a size": root2([1, null, null, null], [0, [[hash32, 0, 0]]]),
+  "a lost commit without a root": root2([2, hash32, id16, [1, null]], [0, []]),
+  "a tag before a node": Uint8Array.from([0xc1, ...cbor([1, "leaf", "", [someFile]])]),
+  "a mode above 2^53": Uint8Array.from(
+    cbor([1, "leaf", "", [someFile]]).flatMap((byte, i, all) =>
+      byte === 0x19 && all[i + 1] === 1 ? [0x1b, 0, 32, 0, 0, 0, 0, 0, 0] : [byte]
+    )
+  ),
   "an unknown kind": forged([1, "leaves", "", [someFile]]),
   "an empty leaf": forged([1, "leaf", "", []]),
   "names out of order": forged([1, "leaf", "", [entry("b", text("x")), entry("a", text("x"))]]),

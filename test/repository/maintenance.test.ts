@@ -152,7 +152,14 @@ describe("the sizes in a repository", () => {
           const tree = yield* blobs.put(encode({ kind: "leaf", prefix: "", entries, weight: 0 }))
           const directory = { kind: "directory" as const, name: "", mode: 0o755, ...times }
           const root = yield* blobs.put(
-            encode({ kind: "root", files: { ...directory, tree }, snapshots: { ...directory, tree: undefined }, recent: [] })
+            encode({
+              kind: "root",
+              files: { ...directory, tree },
+              snapshots: { ...directory, tree: undefined },
+              recent: [],
+              past: undefined,
+              answers: { forgottenUntil: 0, lists: [] }
+            })
           )
           const head = { root, sequence: expected, author: "", message: "", committedAt: DateTime.makeUnsafe(0) }
           assert.isTrue(yield* heads.compareAndSet("w", yield* heads.get("w"), head))

@@ -14,14 +14,14 @@ import { type Info, version } from "../../remote/protocol.ts"
 import * as Searches from "../../remote/searches.ts"
 import { isWorkspaceName } from "../stores/heads.ts"
 import type { ClientOptions } from "../Workspaces.ts"
-import { entity, movedDetail, ownerHeader } from "./entity.ts"
+import { entity, isUpload, movedDetail, ownerHeader, sentHeader } from "./entity.ts"
 
 const operation = "Workspaces.client"
 
-/** The time without an answer after which the owner is asked before a change. */
+/** The time without an answer after which the owner is asked before an upload is published. */
 const quietMillis = 1000
 
-const maxOwners = 10_000
+const maxFirsts = 10_000
 
 const lost = (message: string, cause: unknown): RpcClientError =>
   new RpcClientError({ reason: new RpcClientDefect({ message, cause }) })
@@ -77,20 +77,23 @@ export const client = (
       owner = info.instance
       return heard
     })
-    /** Returns the owner to which a change is sent. A workspace without traffic may have moved, so its owner is asked first. */
+    /** Returns the owner that has an upload. A workspace without traffic may have moved, so its owner is asked first. */
     const currentOwner = Effect.flatMap(Clock.currentTimeMillis, (now) =>
       owner !== undefined && now - heardAt < quietMillis
         ? Effect.succeed(owner)
         : Effect.map(askOwner, ({ instance }) => instance)
     )
-    /** The owners to which changes were sent first, by the ids of the changes, the oldest first. */
-    const owners = new Map<string, string>()
+    /** The first sending of each change by its id, the oldest first: the time, and for an upload the owner. */
+    const firsts = new Map<string, Record<string, string>>()
     const sendChange = (tag: string, payload: { readonly id: string }, callOptions: object | undefined) =>
       Effect.gen(function* () {
-        const first = owners.get(payload.id) ?? (yield* currentOwner)
-        owners.set(payload.id, first)
-        if (owners.size > maxOwners) for (const id of owners.keys()) if (owners.delete(id)) break
-        const answer = call(tag, payload, { ...callOptions, headers: { [ownerHeader]: first } })
+        const headers = firsts.get(payload.id) ?? {
+          [sentHeader]: String(yield* Clock.currentTimeMillis),
+          ...(isUpload(tag) && { [ownerHeader]: yield* currentOwner })
+        }
+        firsts.set(payload.id, headers)
+        if (firsts.size > maxFirsts) for (const id of firsts.keys()) if (firsts.delete(id)) break
+        const answer = call(tag, payload, { ...callOptions, headers })
         return yield* Effect.tapError(Effect.tap(answer as Effect.Effect<unknown, FsError | RpcClientError>, heard), (error) =>
           Effect.sync(() => {
             if (error._tag === "Unavailable" && error.detail === movedDetail) owner = undefined

@@ -1,30 +1,41 @@
 /** The owner of a workspace: answers the requests of all its clients with the operations of a repository. */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
+import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Entity from "effect/cluster/Entity"
 import type * as Sharding from "effect/cluster/Sharding"
 import * as RpcSchema from "effect/rpc/RpcSchema"
 import { make as makeAlgebra } from "../../filesystem/Filesystem.ts"
+import { unavailable } from "../../model/Fault.ts"
 import { type FsError, InvalidArgument, promote, Unavailable } from "../../model/FsError.ts"
 import { Limits } from "../../model/Limits.ts"
+import type * as Changes from "../../remote/changes.ts"
 import { Authentication, FilesystemRpcs, type Info } from "../../remote/protocol.ts"
 import { handlers as remoteHandlers } from "../../remote/server.ts"
+import { Buffer } from "../../runtime/buffer.ts"
+import { sha256 } from "../../runtime/hash.ts"
 import { BlobStore } from "../BlobStore.ts"
 import * as Objects from "../format/objects.ts"
 import { HeadStore } from "../HeadStore.ts"
 import { makePort } from "../port.ts"
+import { toFault } from "../drafts.ts"
 import { isWorkspaceName } from "../stores/heads.ts"
 import * as Workspace from "../workspace.ts"
 import type { RunnerOptions } from "../Workspaces.ts"
-import { entity, movedDetail, ownerHeader } from "./entity.ts"
+import { entity, isUpload, movedDetail, ownerHeader, sentHeader } from "./entity.ts"
 
 /** Longer than the time after which a client asks for the owner again, so that clients know of a release. */
 const minIdleTime = Duration.seconds(5)
+
+/** The number of hexadecimal digits of the ids of changes and requests. */
+const idDigits = 32
 
 const defaultCacheBytes = 8 * 1024 * 1024
 
@@ -38,6 +49,45 @@ interface Request {
   readonly payload: object
 }
 type Answer = (payload: object) => Effect.Effect<unknown, FsError> & Stream.Stream<unknown, FsError>
+
+/** The call that is answered now. */
+const CurrentCall = Context.Reference<{ readonly tag: string; readonly sentAt: number } | undefined>(
+  "fs-algebra/repository/CurrentCall",
+  { defaultValue: () => undefined }
+)
+
+/** The codecs of the answers that a workspace keeps, by the tags of the calls. */
+const codecs = new Map(
+  [...FilesystemRpcs.requests].flatMap(([tag, { successSchema }]) =>
+    RpcSchema.isStreamSchema(successSchema)
+      ? []
+      : [[tag, Schema.fromJsonString(Schema.toCodecJson(successSchema)) as Schema.Codec<unknown, string>] as const]
+  )
+)
+
+/** Makes the changes of a call in one commit together with its answer, so that no runner makes them a second time. */
+const makeOnce =
+  (workspace: Workspace.Workspace): Changes.Around =>
+  <A, E>(id: string, request: string, change: Effect.Effect<A, E>) =>
+    Effect.flatMap(CurrentCall, (call): Effect.Effect<A, E | FsError> => {
+      if (call === undefined || isUpload(call.tag)) return change
+      const { sentAt, tag } = call
+      const codec = codecs.get(tag) as Schema.Codec<A, string>
+      const unreadable = unavailable(
+        "the change was made, but another version of fs-algebra has kept its answer; read the file to see the result"
+      )
+      return workspace.once<A, E, never, FsError>(
+        {
+          id: sha256(Buffer.from(id)).slice(0, idDigits),
+          request: request.slice(0, idDigits),
+          sentAt,
+          encode: Schema.encodeSync(codec),
+          decode: (text) => Effect.mapError(Schema.decodeUnknownEffect(codec)(text), () => unreadable)
+        },
+        change,
+        (fault) => promote(fault, tag, "")
+      )
+    })
 
 /** Opens a workspace, and returns the answers to its requests. */
 const open = (name: string, options: RunnerOptions): Effect.Effect<Opened, FsError, BlobStore | HeadStore | Scope.Scope> =>
@@ -53,11 +103,11 @@ const open = (name: string, options: RunnerOptions): Effect.Effect<Opened, FsErr
         author: options.author ?? "fs-algebra",
         durability: options.durability ?? "batched"
       }),
-      (error) => promote(Workspace.toFault(error), "Workspaces", "")
+      (error) => promote(toFault(error), "Workspaces", "")
     )
     // The next owner of the workspace gives its files the same identities.
     const port = makePort(workspace, { name, identity: name })
-    const answers = remoteHandlers(makeAlgebra(port), yield* Effect.scope, yield* Limits)
+    const answers = remoteHandlers(makeAlgebra(port), yield* Effect.scope, yield* Limits, makeOnce(workspace))
     const { instance } = yield* (answers["port.info"] as (payload: object) => Effect.Effect<Info>)({})
     return { answers, instance }
   })
@@ -92,10 +142,16 @@ const owner = (options: RunnerOptions) =>
       const answer = ({ headers, payload }: Request): Effect.Effect<ReturnType<Answer>, FsError> =>
         Effect.flatMap(openOnce, ({ answers, instance }) => {
           const owner = headers[ownerHeader]
-          // The cluster sends a request again if its owner disappears. The old owner may have made the change.
-          return owner === undefined || owner === instance
-            ? Effect.succeed((answers[tag as keyof Answers] as unknown as Answer)(payload))
-            : Effect.fail(new Unavailable({ operation: tag, path: "", detail: movedDetail }))
+          // The cluster sends a request again if its owner disappears. The old owner may have published the upload.
+          if (isUpload(tag) && owner !== undefined && owner !== instance) {
+            return Effect.fail(new Unavailable({ operation: tag, path: "", detail: movedDetail }))
+          }
+          const run = (answers[tag as keyof Answers] as unknown as Answer)(payload)
+          if (!("id" in payload) || Stream.isStream(run)) return Effect.succeed(run)
+          return Effect.map(Clock.currentTimeMillis, (now) => {
+            const sentAt = Number(headers[sentHeader] ?? now)
+            return Effect.provideService(run, CurrentCall, { tag, sentAt: Number.isFinite(sentAt) ? sentAt : 0 }) as typeof run
+          })
         })
       out[tag] = RpcSchema.isStreamSchema(rpc.successSchema)
         ? (request) => Stream.unwrap(answer(request))

@@ -1,9 +1,10 @@
 /** The contents of files: inline, one chunk, or a tree of indexes over chunks. Streams in both directions in bounded memory. */
 import * as Effect from "effect/Effect"
+import * as Eager from "../../engine/eager.ts"
 import { type Hasher, hasher, sha256 } from "../../runtime/hash.ts"
 import type { StoreError } from "../errors.ts"
 import * as Chunker from "./chunker.ts"
-import { type ChunkRef, type Content, encode, maxIndexSize, maxInlineBytes, sizeOf } from "./nodes.ts"
+import { type ChunkRef, type Content, maxIndexSize, maxInlineBytes, sizeOf } from "./nodes.ts"
 import type { Objects } from "./objects.ts"
 
 export { sizeOf } from "./nodes.ts"
@@ -59,6 +60,9 @@ export const read = (
   const end = Math.min(offset + length, sizeOf(content))
   if (offset >= end) return Effect.succeed(new Uint8Array())
   if (content._tag === "Inline") return Effect.succeed(new Uint8Array(content.bytes.subarray(offset, end)))
+  if (content.level === 0) {
+    return Eager.map(objects.chunk(content.hash, content.size), (bytes) => new Uint8Array(bytes.subarray(offset, end)))
+  }
   return Effect.suspend(() => {
     const out = new Uint8Array(end - offset)
     const copy = (chunk: ChunkRef, at: number) =>
@@ -98,7 +102,7 @@ const assemble = (objects: Objects, version: () => string): Assembly => {
       const children = levels[level]!
       levels[level] = []
       const size = children.reduce((sum, { size }) => sum + size, 0)
-      return Effect.flatMap(objects.put(encode({ kind: "index", level: level + 1, children })), (hash) =>
+      return Effect.flatMap(objects.putNode({ kind: "index", level: level + 1, children }), ({ hash }) =>
         addRef(level + 1, { hash, size })
       )
     })
@@ -146,6 +150,17 @@ export const makeWriter = (objects: Objects): Writer => {
 export const fromBytes = (objects: Objects, bytes: Uint8Array): Effect.Effect<Content, StoreError> =>
   Effect.suspend(() => {
     if (bytes.length <= maxInlineBytes) return Effect.succeed<Content>({ _tag: "Inline", bytes: new Uint8Array(bytes) })
+    if (bytes.length <= Chunker.minChunkBytes) {
+      // Content without a boundary is one chunk, whose hash is that of the content.
+      const chunk = new Uint8Array(bytes)
+      return Effect.map(objects.put(chunk), (hash): Content => ({
+        _tag: "Chunks",
+        size: chunk.length,
+        sha256: hash,
+        level: 0,
+        hash
+      }))
+    }
     const writer = makeWriter(objects)
     return Effect.andThen(writer.push(bytes), writer.end)
   })
@@ -191,7 +206,7 @@ export const refresh = (objects: Objects, content: Content): Effect.Effect<void,
       : Effect.flatMap(objects.index(hash, level, size), (index) =>
           Effect.andThen(
             Effect.forEach(index.children, (child) => below(level - 1, child), { discard: true }),
-            Effect.asVoid(objects.put(encode(index)))
+            Effect.asVoid(objects.putNode(index))
           )
         )
   return content._tag === "Inline" ? Effect.void : below(content.level, content)

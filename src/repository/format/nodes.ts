@@ -3,13 +3,15 @@
  *
  * The decoder accepts exactly the bytes that the encoder writes. It trusts nothing: a blob may be forged.
  */
-import { decode as decodeCbor, encode as encodeCbor } from "cborg"
 import { compare, parse as parsePath } from "../../model/FsPath.ts"
 import { Buffer } from "../../runtime/buffer.ts"
 import { sha256 } from "../../runtime/hash.ts"
 import { StoreError } from "../errors.ts"
+import * as Cbor from "./cbor.ts"
 
-export const formatVersion = 1
+/** The newest version of a node. Roots and answers have it; the other kinds are as in version 1. */
+export const formatVersion = 2
+const firstVersion = 1
 
 /** The largest file that is stored in the leaf of its directory. */
 export const maxInlineBytes = 2048
@@ -28,6 +30,8 @@ export const maxNameBytes = 4096
 export const maxTargetBytes = 16_384
 /** The number of recent commit ids that a root node keeps. */
 export const maxRecent = 32
+/** The number of bytes of the id of a commit, a change or a request. */
+const idBytes = 16
 
 /** Content in an index of chunks (`level` 1 and more), or one chunk (`level` 0). */
 export interface ChunkRef {
@@ -97,15 +101,67 @@ export interface Index {
   readonly children: ReadonlyArray<ChunkRef>
 }
 
+/** The answer to a change, which a repetition of the change gets too. */
+export interface Answer {
+  /** The first 16 bytes of the SHA-256 of the id of the change, and of its request. */
+  readonly id: string
+  readonly request: string
+  readonly at: number
+  /** Absent if it was too long to be kept. */
+  readonly text: string | undefined
+}
+
+export interface AnswerList {
+  readonly kind: "answers"
+  /** The newest first. */
+  readonly answers: ReadonlyArray<Answer>
+}
+
+/** A node with answers. */
+export interface AnswersRef {
+  readonly hash: string
+  /** The number of bytes of the node. */
+  readonly size: number
+  /** The time of its newest answer. */
+  readonly at: number
+}
+
+/** The answers to the last changes, the newest first. */
+export interface KeptAnswers {
+  /** Answers up to this time may have been forgotten. */
+  readonly forgottenUntil: number
+  readonly lists: ReadonlyArray<AnswersRef>
+}
+
+export const noAnswers: KeptAnswers = { forgottenUntil: 0, lists: [] }
+
+/** The most nodes with answers in a root. */
+export const maxAnswerLists = 128
+
+/** The place of a commit in the history of its workspace. */
+export interface Past {
+  /** The number of the commit. A fork begins with a root of another workspace, whose number is another one. */
+  readonly sequence: number
+  /** The root of the commit before; absent in the first one. */
+  readonly parent: string | undefined
+  /** A name of the history, which is another one if a workspace was deleted and made again; absent in the first commit. */
+  readonly origin: string | undefined
+  /** A commit that the store of heads has lost after it had confirmed it. */
+  readonly lost: { readonly sequence: number; readonly root: string } | undefined
+}
+
 export interface Root {
   readonly kind: "root"
   readonly files: DirectoryEntry
   readonly snapshots: DirectoryEntry
   /** The ids of the latest commits, the latest first. */
   readonly recent: ReadonlyArray<string>
+  /** Absent in a root of version 1. */
+  readonly past: Past | undefined
+  readonly answers: KeptAnswers
 }
 
-export type Node = TreeNode | Index | Root
+export type Node = TreeNode | Index | Root | AnswerList
 
 export const nameHash = (name: string): string => sha256(Buffer.from(name))
 
@@ -149,9 +205,9 @@ const storedHash = (tree: Tree): Uint8Array | null => {
   return bytesOf(tree)
 }
 
-const fieldsOf = (entry: Entry): ReadonlyArray<unknown> => {
+const fieldsOf = (entry: Entry): ReadonlyArray<Cbor.Value> => {
   const { createdAt, mode, modifiedAt, name } = entry
-  const common = (kind: number): Array<unknown> => [name, kind, mode, createdAt, modifiedAt]
+  const common = (kind: number): Array<Cbor.Value> => [name, kind, mode, createdAt, modifiedAt]
   switch (entry.kind) {
     case "directory":
       return [...common(kinds.directory), storedHash(entry.tree)]
@@ -166,7 +222,21 @@ const fieldsOf = (entry: Entry): ReadonlyArray<unknown> => {
   }
 }
 
-const structureOf = (node: Node): ReadonlyArray<unknown> => {
+const orNull = (hash: string | undefined): Uint8Array | null => (hash === undefined ? null : bytesOf(hash))
+
+const pastOf = ({ lost, origin, parent, sequence }: Past): ReadonlyArray<Cbor.Value> => [
+  sequence,
+  orNull(parent),
+  orNull(origin),
+  lost === undefined ? null : [lost.sequence, bytesOf(lost.root)]
+]
+
+const keptAnswersOf = ({ forgottenUntil, lists }: KeptAnswers): ReadonlyArray<Cbor.Value> => [
+  forgottenUntil,
+  lists.map(({ at, hash, size }) => [bytesOf(hash), size, at])
+]
+
+const structureOf = (node: Node): ReadonlyArray<Cbor.Value> => {
   switch (node.kind) {
     case "leaf":
       return ["leaf", node.prefix, node.entries.map(fieldsOf)]
@@ -178,13 +248,21 @@ const structureOf = (node: Node): ReadonlyArray<unknown> => {
       ]
     case "index":
       return ["index", node.level, node.children.map(({ hash, size }) => [bytesOf(hash), size])]
-    case "root":
-      return ["root", fieldsOf(node.files), fieldsOf(node.snapshots), node.recent.map(bytesOf)]
+    case "answers":
+      return ["answers", node.answers.map(({ at, id, request, text }) => [bytesOf(id), bytesOf(request), at, text ?? null])]
+    case "root": {
+      const { answers, files, past, recent, snapshots } = node
+      const first = ["root", fieldsOf(files), fieldsOf(snapshots), recent.map(bytesOf)]
+      return past === undefined ? first : [...first, pastOf(past), keptAnswersOf(answers)]
+    }
   }
 }
 
+const versionOf = (node: Node): number =>
+  node.kind === "answers" || (node.kind === "root" && node.past !== undefined) ? formatVersion : firstVersion
+
 /** Encodes a node. All nodes below must be stored. */
-export const encode = (node: Node): Uint8Array => encodeCbor([formatVersion, ...structureOf(node)])
+export const encode = (node: Node): Uint8Array => Cbor.encode([versionOf(node), ...structureOf(node)])
 
 // Decoding. The functions below throw a `Malformed`, which `decode` converts.
 
@@ -203,9 +281,7 @@ const intOf = (value: unknown, min: number, max: number): number =>
     : refuse("a number is out of range")
 
 const textOf = (value: unknown, maxBytes: number): string =>
-  typeof value === "string" && value.isWellFormed() && Buffer.byteLength(value) <= maxBytes
-    ? value
-    : refuse("a text has the wrong form")
+  typeof value === "string" && Buffer.byteLength(value) <= maxBytes ? value : refuse("a text has the wrong form")
 
 const hexOf = (value: unknown, length: number): string =>
   value instanceof Uint8Array && value.length === length
@@ -216,7 +292,9 @@ const hashOf = (value: unknown): string => hexOf(value, 32)
 
 const maxMillis = 8.64e15
 
-const isName = (name: string): boolean => name !== "" && !name.includes("/") && parsePath(name) === name && name !== "."
+const isName = (name: string): boolean =>
+  /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(name) ||
+  (name !== "" && !name.includes("/") && parsePath(name) === name && name !== ".")
 
 const nameOf = (value: unknown): string => {
   const name = textOf(value, maxNameBytes)
@@ -321,39 +399,84 @@ const indexOf = (all: ReadonlyArray<unknown>): Index => {
   return { kind: "index", level, children }
 }
 
+const optionalHash = (value: unknown, length: number): string | undefined => (value === null ? undefined : hexOf(value, length))
+
+const maxSequence = Number.MAX_SAFE_INTEGER
+
+const decodePast = (value: unknown): Past => {
+  const [sequence, parent, origin, lost] = arrayOf(value, 4)
+  const past = {
+    sequence: intOf(sequence, 1, maxSequence),
+    parent: optionalHash(parent, 32),
+    origin: optionalHash(origin, idBytes),
+    lost: undefined
+  }
+  const isFirst = past.sequence === 1
+  if ((past.parent === undefined) !== isFirst || (past.origin === undefined) !== isFirst) {
+    refuse("a root has no commit before it")
+  }
+  if (lost === null) return past
+  const [lostSequence, root] = arrayOf(lost, 2)
+  return { ...past, lost: { sequence: intOf(lostSequence, 1, maxSequence), root: hashOf(root) } }
+}
+
+const decodeKeptAnswers = (value: unknown): KeptAnswers => {
+  const [forgottenUntil, lists] = arrayOf(value, 2)
+  const all = arrayOf(lists)
+  if (all.length > maxAnswerLists) refuse("a root has too many lists of answers")
+  return {
+    forgottenUntil: intOf(forgottenUntil, 0, maxMillis),
+    lists: all.map((item) => {
+      const [hash, size, at] = arrayOf(item, 3)
+      return { hash: hashOf(hash), size: intOf(size, 1, maxNodeBytes), at: intOf(at, 0, maxMillis) }
+    })
+  }
+}
+
 const rootOf = (all: ReadonlyArray<unknown>): Root => {
-  arrayOf(all, 5)
+  arrayOf(all, all[0] === firstVersion ? 5 : 7)
   const recent = arrayOf(all[4])
   if (recent.length > maxRecent) refuse("a root has too many commit ids")
   return {
     kind: "root",
     files: directoryOf(all[2]),
     snapshots: directoryOf(all[3]),
-    recent: recent.map((id) => hexOf(id, 16))
+    recent: recent.map((id) => hexOf(id, idBytes)),
+    past: all[0] === firstVersion ? undefined : decodePast(all[5]),
+    answers: all[0] === firstVersion ? noAnswers : decodeKeptAnswers(all[6])
+  }
+}
+
+const answersOf = (all: ReadonlyArray<unknown>): AnswerList => {
+  const items = arrayOf(arrayOf(all, 3)[2])
+  if (items.length === 0) refuse("a list of answers is empty")
+  return {
+    kind: "answers",
+    answers: items.map((item) => {
+      const [id, request, at, text] = arrayOf(item, 4)
+      return {
+        id: hexOf(id, idBytes),
+        request: hexOf(request, idBytes),
+        at: intOf(at, 0, maxMillis),
+        text: text === null ? undefined : textOf(text, maxNodeBytes)
+      }
+    })
   }
 }
 
 const structure = (bytes: Uint8Array): Node => {
   if (bytes.length > maxNodeBytes) return refuse(`it has ${bytes.length} bytes, but a node has at most ${maxNodeBytes}`)
-  let value: unknown
-  try {
-    value = decodeCbor(bytes, {
-      strict: true,
-      allowIndefinite: false,
-      allowUndefined: false,
-      allowInfinity: false,
-      allowNaN: false,
-      allowBigInt: false
-    })
-  } catch {
-    return refuse("it is not deterministic CBOR")
+  const all = arrayOf(Cbor.decode(bytes) ?? refuse("it is not deterministic CBOR"))
+  const [version, kind] = all
+  if (typeof version === "number" && version > formatVersion) {
+    return refuse(`it has the format version ${version}; open the repository with the version of fs-algebra that wrote it`)
   }
-  const all = arrayOf(value)
-  if (typeof all[0] === "number" && Number.isSafeInteger(all[0]) && all[0] > formatVersion) {
-    return refuse(`it has the format version ${all[0]}; open the repository with the version of fs-algebra that wrote it`)
+  if (version === formatVersion) {
+    if (kind === "root") return rootOf(all)
+    return kind === "answers" ? answersOf(all) : refuse("it is a node of an unknown kind")
   }
-  if (all[0] !== formatVersion) return refuse("it is not a node")
-  switch (all[1]) {
+  if (version !== firstVersion) return refuse("it is not a node")
+  switch (kind) {
     case "leaf":
       return leafOf(all)
     case "branch":
@@ -373,9 +496,7 @@ export const corruptNode = (hash: string, detail: string): StoreError =>
 /** Decodes a node. Returns a StoreError that names the node for bytes that no encoder of this version writes. */
 export const decode = (hash: string, bytes: Uint8Array): Node | StoreError => {
   try {
-    const node = structure(bytes)
-    // The same values have other encodings, such as a float for a whole number.
-    return Buffer.compare(encode(node), bytes) === 0 ? node : corruptNode(hash, "it is not deterministic CBOR")
+    return structure(bytes)
   } catch (error) {
     if (error instanceof Malformed) return corruptNode(hash, error.message)
     throw error

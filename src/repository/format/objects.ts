@@ -1,9 +1,14 @@
 /** Reads nodes and chunks through a cache, and stores them. */
 import * as Effect from "effect/Effect"
+import * as Eager from "../../engine/eager.ts"
 import { sha256 } from "../../runtime/hash.ts"
 import type { Operations as Blobs } from "../BlobStore.ts"
 import { StoreError } from "../errors.ts"
+import { type OwnOperations, putHashed } from "../stores/blobs.ts"
+import * as Cache from "./cache.ts"
 import {
+  type AnswerList,
+  type AnswersRef,
   type Branch,
   type Child,
   corruptNode,
@@ -12,6 +17,7 @@ import {
   type Index,
   maxChunkBytes,
   maxNodeBytes,
+  type Node,
   type Root,
   type Tree,
   type TreeNode
@@ -23,9 +29,13 @@ export interface Objects {
   readonly child: (parent: Branch, child: Child, digit: number) => Effect.Effect<TreeNode, StoreError>
   readonly index: (hash: string, level: number, size: number) => Effect.Effect<Index, StoreError>
   readonly root: (hash: string) => Effect.Effect<Root, StoreError>
+  readonly answers: (ref: AnswersRef) => Effect.Effect<AnswerList, StoreError>
   /** Returns a chunk, which the caller must not modify. */
   readonly chunk: (hash: string, size: number) => Effect.Effect<Uint8Array, StoreError>
+  /** Stores bytes that nobody changes afterwards. */
   readonly put: (bytes: Uint8Array) => Effect.Effect<string, StoreError>
+  /** Stores a node whose nodes below are stored, and returns its hash and its size. */
+  readonly putNode: (node: Node) => Effect.Effect<{ readonly hash: string; readonly size: number }, StoreError>
   /** Stores the nodes of a tree that are not stored yet, and returns the tree by its hash. */
   readonly store: (trees: ReadonlyArray<Tree>) => Effect.Effect<ReadonlyArray<string | undefined>, StoreError>
 }
@@ -33,44 +43,23 @@ export interface Objects {
 /** The decoded form of a node takes a few times the memory of its bytes. */
 const decodedFactor = 4
 
+/** The forms of a blob that were read. The bytes of a file may be those of a node. */
 interface Cached {
-  readonly value: unknown
-  readonly cost: number
-}
-
-/** Makes a cache of immutable values with a bound on their total cost. The value that was not used for the longest time leaves first. */
-const makeCache = (maxCost: number) => {
-  const all = new Map<string, Cached>()
-  let total = 0
-  return {
-    get: (key: string): unknown => {
-      const found = all.get(key)
-      if (found === undefined) return undefined
-      all.delete(key)
-      all.set(key, found)
-      return found.value
-    },
-    set: (key: string, value: unknown, cost: number): void => {
-      const old = all.get(key)
-      if (old !== undefined) total -= old.cost
-      all.delete(key)
-      all.set(key, { value, cost })
-      total += cost
-      for (const [key, { cost }] of all) {
-        if (total <= maxCost) break
-        all.delete(key)
-        total -= cost
-      }
-    }
-  }
+  readonly node?: Node
+  readonly chunk?: Uint8Array
 }
 
 const putConcurrency = 16
 
+const digits = "0123456789abcdef"
+
 const isNode = (tree: Tree): tree is TreeNode => typeof tree === "object"
 
 export const make = (blobs: Blobs, options: { readonly cacheBytes: number }): Objects => {
-  const cache = makeCache(options.cacheBytes)
+  const cache = Cache.make<Cached>(options.cacheBytes)
+  const keepNode = (hash: string, node: Node, size: number): void => {
+    if (cache.get(hash)?.node === undefined) cache.set(hash, { node }, decodedFactor * size)
+  }
 
   /** Reads a blob and checks its hash, because a store may be forged. Reads no more than the largest blob of its kind has. */
   const read = (hash: string, what: string, maxBytes: number): Effect.Effect<Uint8Array, StoreError> =>
@@ -87,75 +76,92 @@ export const make = (blobs: Blobs, options: { readonly cacheBytes: number }): Ob
       }
     )
 
-  const node = <N>(hash: string, check: (node: ReturnType<typeof decode>) => N | string): Effect.Effect<N, StoreError> =>
-    Effect.suspend(() => {
-      const checked = (node: ReturnType<typeof decode>): Effect.Effect<N, StoreError> => {
-        if (node instanceof StoreError) return Effect.fail(node)
-        const result = check(node)
-        return typeof result === "string" ? Effect.fail(corruptNode(hash, result)) : Effect.succeed(result)
-      }
-      const known = cache.get(`n${hash}`) as ReturnType<typeof decode> | undefined
-      if (known !== undefined) return checked(known)
-      return Effect.flatMap(read(hash, "node", maxNodeBytes), (bytes) => {
-        const found = decode(hash, bytes)
-        if (!(found instanceof StoreError)) cache.set(`n${hash}`, found, decodedFactor * bytes.length)
-        return checked(found)
-      })
+  const checked = <N>(hash: string, result: N | string): Effect.Effect<N, StoreError> =>
+    typeof result === "string" ? Effect.fail(corruptNode(hash, result)) : Effect.succeed(result)
+
+  /** Returns a node that `check` accepts. If the node is in the cache, the effect has succeeded already. */
+  const node = <N extends object>(hash: string, check: (node: Node) => N | string): Effect.Effect<N, StoreError> => {
+    const known = cache.get(hash)?.node
+    if (known !== undefined) return checked(hash, check(known))
+    return Effect.flatMap(read(hash, "node", maxNodeBytes), (bytes) => {
+      const found = decode(hash, bytes)
+      if (found instanceof StoreError) return Effect.fail(found)
+      keepNode(hash, found, bytes.length)
+      return checked(hash, check(found))
     })
+  }
 
   const tree: Objects["tree"] = (tree, prefix) =>
     isNode(tree)
       ? Effect.succeed(tree)
       : node(tree, (found) =>
-          "kind" in found && (found.kind === "leaf" || found.kind === "branch")
+          found.kind === "leaf" || found.kind === "branch"
             ? found.prefix === prefix
               ? found
               : "it belongs to another place in a directory"
             : "it is not a part of a directory"
         )
 
-  const put: Objects["put"] = (bytes) =>
-    Effect.flatMap(blobs.put(bytes), (hash) =>
-      hash === sha256(bytes)
-        ? Effect.succeed(hash)
-        : Effect.fail(new StoreError({ reason: "corrupt", detail: "the store of blobs returned a wrong hash for new content" }))
-    )
+  const own: Partial<OwnOperations> = blobs
+  const wrongHash = new StoreError({
+    reason: "corrupt",
+    detail: "the store of blobs returned a wrong hash for new content"
+  })
+  /** Stores bytes with a known hash. The stores of this library need not compute the hash again. */
+  const putAs = (hash: string, bytes: Uint8Array): Effect.Effect<string, StoreError> =>
+    own[putHashed] !== undefined
+      ? Effect.as(own[putHashed](hash, bytes), hash)
+      : Effect.flatMap(blobs.put(bytes), (stored) => (stored === hash ? Effect.succeed(hash) : Effect.fail(wrongHash)))
+
+  const put: Objects["put"] = (bytes) => Effect.suspend(() => putAs(sha256(bytes), bytes))
 
   return {
     tree,
     child: (parent, child, digit) =>
-      Effect.flatMap(tree(child.tree, parent.prefix + digit.toString(16)), (found) =>
+      Eager.flatMap(tree(child.tree, parent.prefix + digits[digit]!), (found) =>
         found.weight === child.weight
           ? Effect.succeed(found)
           : Effect.fail(corruptNode(String(child.tree), "it has another weight than the node above says"))
       ),
     index: (hash, level, size) =>
       node(hash, (found) => {
-        if (!("kind" in found) || found.kind !== "index") return "it is not an index of chunks"
+        if (found.kind !== "index") return "it is not an index of chunks"
         if (found.level !== level) return "it has another level than the node above says"
         return found.children.reduce((sum, child) => sum + child.size, 0) === size
           ? found
           : "it has another size than the node above says"
       }),
-    root: (hash) =>
-      node(hash, (found) => ("kind" in found && found.kind === "root" ? found : "it is not the root of a commit")),
-    chunk: (hash, size) =>
-      Effect.suspend(() => {
-        const known = cache.get(`c${hash}`) as Uint8Array | undefined
-        return Effect.flatMap(known === undefined ? read(hash, "chunk", maxChunkBytes) : Effect.succeed(known), (bytes) => {
-          if (bytes.length !== size) {
-            return Effect.fail(
+    root: (hash) => node(hash, (found) => (found.kind === "root" ? found : "it is not the root of a commit")),
+    answers: ({ hash }) => node(hash, (found) => (found.kind === "answers" ? found : "it is not a list of answers")),
+    chunk: (hash, size) => {
+      const known = cache.get(hash)?.chunk
+      const found =
+        known !== undefined
+          ? Effect.succeed(known)
+          : Effect.tap(read(hash, "chunk", maxChunkBytes), (bytes) =>
+              Effect.sync(() => {
+                if (cache.get(hash)?.chunk === undefined) cache.set(hash, { chunk: bytes }, bytes.length)
+              })
+            )
+      return Eager.flatMap(found, (bytes) =>
+        bytes.length === size
+          ? Effect.succeed(bytes)
+          : Effect.fail(
               new StoreError({
                 reason: "corrupt",
                 detail: `the chunk ${hash} has ${bytes.length} bytes, but its index says ${size}`
               })
             )
-          }
-          if (known === undefined) cache.set(`c${hash}`, bytes, bytes.length)
-          return Effect.succeed(bytes)
-        })
-      }),
+      )
+    },
     put,
+    putNode: (node) =>
+      Effect.suspend(() => {
+        const bytes = encode(node)
+        const hash = sha256(bytes)
+        keepNode(hash, node, bytes.length)
+        return Effect.as(putAs(hash, bytes), { hash, size: bytes.length })
+      }),
     store: (trees) =>
       Effect.suspend(() => {
         const pending = new Map<string, Uint8Array>()
@@ -182,11 +188,14 @@ export const make = (blobs: Blobs, options: { readonly cacheBytes: number }): Ob
           const hash = sha256(bytes)
           hashes.set(tree, hash)
           pending.set(hash, bytes)
-          cache.set(`n${hash}`, below, decodedFactor * bytes.length)
+          keepNode(hash, below, bytes.length)
           return hash
         }
         const out = trees.map((tree) => (tree === undefined ? undefined : hashOf(tree)))
-        return Effect.as(Effect.forEach(pending.values(), put, { concurrency: putConcurrency, discard: true }), out)
+        return Effect.as(
+          Effect.forEach(pending, ([hash, bytes]) => putAs(hash, bytes), { concurrency: putConcurrency, discard: true }),
+          out
+        )
       })
   }
 }

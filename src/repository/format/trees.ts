@@ -5,6 +5,7 @@
  * All functions leave their arguments unchanged and return new nodes, which `Objects.store` stores.
  */
 import * as Effect from "effect/Effect"
+import * as Eager from "../../engine/eager.ts"
 import type { StoreError } from "../errors.ts"
 import {
   areEntriesEqual,
@@ -48,9 +49,9 @@ export const get = (objects: Objects, tree: Tree, name: string): Effect.Effect<E
     }
     const digit = digitAt((hash ??= nameHash(name)), node.prefix.length)
     const child = node.children[digit]
-    return child === undefined ? Effect.succeed(undefined) : Effect.flatMap(objects.child(node, child, digit), find)
+    return child === undefined ? Effect.succeed(undefined) : Eager.flatMap(objects.child(node, child, digit), find)
   }
-  return Effect.flatMap(objects.tree(tree, ""), find)
+  return Eager.flatMap(objects.tree(tree, ""), find)
 }
 
 const isLeaf = (weight: number, depth: number): boolean => weight <= maxLeafWeight || depth >= maxDepth
@@ -79,21 +80,30 @@ const build = (entries: ReadonlyArray<Entry>, prefix: string): TreeNode | undefi
   }
 }
 
-/** Visits all entries of a tree, in any order. */
-export const forEach = (objects: Objects, tree: Tree, visit: (entry: Entry) => void): Effect.Effect<void, StoreError> => {
-  const below = (node: TreeNode): Effect.Effect<void, StoreError> => {
-    if (node.kind === "leaf") {
-      node.entries.forEach(visit)
-      return Effect.void
-    }
-    return Effect.forEach(
-      node.children.entries(),
-      ([digit, child]) => (child === undefined ? Effect.void : Effect.flatMap(objects.child(node, child, digit), below)),
-      { discard: true, concurrency: node.prefix === "" ? 4 : 1 }
-    )
+/** The number of nodes that are read at the same time. */
+const readConcurrency = 16
+
+const forEachBelow = (objects: Objects, node: TreeNode, visit: (entry: Entry) => void): Effect.Effect<void, StoreError> => {
+  if (node.kind === "leaf") {
+    for (const entry of node.entries) visit(entry)
+    return Effect.void
   }
-  return tree === undefined ? Effect.void : Effect.flatMap(objects.tree(tree, ""), below)
+  const digits: Array<number> = []
+  node.children.forEach((child, digit) => child !== undefined && digits.push(digit))
+  return Effect.asVoid(
+    Eager.forEach(
+      digits,
+      (digit) =>
+        Eager.flatMap(objects.child(node, node.children[digit]!, digit), (below) => forEachBelow(objects, below, visit)),
+      // The nodes below wait for no others, so only the upper ones are read at the same time.
+      node.prefix.length < 2 ? readConcurrency : 1
+    )
+  )
 }
+
+/** Visits all entries of a tree, in any order. */
+export const forEach = (objects: Objects, tree: Tree, visit: (entry: Entry) => void): Effect.Effect<void, StoreError> =>
+  tree === undefined ? Effect.void : Eager.flatMap(objects.tree(tree, ""), (node) => forEachBelow(objects, node, visit))
 
 const changeLeaf = (node: Leaf, name: string, entry: Entry | undefined): TreeNode | undefined => {
   const at = search(node.entries, name)
@@ -122,8 +132,8 @@ export const set = (
     const changed: Effect.Effect<TreeNode | undefined, StoreError> =
       child === undefined
         ? Effect.succeed(entry && build([entry], node.prefix + digit.toString(16)))
-        : Effect.flatMap(objects.child(node, child, digit), change)
-    return Effect.flatMap(changed, (next) => replaceChild(node, digit, next))
+        : Eager.flatMap(objects.child(node, child, digit), change)
+    return Eager.flatMap(changed, (next) => replaceChild(node, digit, next))
   }
   const replaceChild = (
     node: Branch,
@@ -139,29 +149,24 @@ export const set = (
     return Effect.map(entriesOf(objects, branch), (entries) => build(entries, node.prefix))
   }
   if (tree === undefined) return Effect.succeed(entry && build([entry], ""))
-  return Effect.flatMap(objects.tree(tree, ""), change)
+  return Eager.flatMap(objects.tree(tree, ""), change)
 }
 
 /** Returns the entries of a node, sorted by name. */
 const entriesOf = (objects: Objects, node: TreeNode): Effect.Effect<ReadonlyArray<Entry>, StoreError> => {
-  const out: Array<Entry> = []
-  const below = (node: TreeNode): Effect.Effect<void, StoreError> => {
-    if (node.kind === "leaf") {
-      out.push(...node.entries)
-      return Effect.void
-    }
-    return Effect.forEach(
-      node.children.entries(),
-      ([digit, child]) => (child === undefined ? Effect.void : Effect.flatMap(objects.child(node, child, digit), below)),
-      { discard: true }
+  if (node.kind === "leaf") return Effect.succeed(node.entries)
+  return Effect.suspend(() => {
+    const out: Array<Entry> = []
+    return Effect.map(
+      forEachBelow(objects, node, (entry) => out.push(entry)),
+      () => out.sort((a, b) => compareNames(a.name, b.name))
     )
-  }
-  return Effect.map(below(node), () => out.sort((a, b) => compareNames(a.name, b.name)))
+  })
 }
 
 /** Returns the entries of a directory, sorted by the bytes of their names. */
 export const list = (objects: Objects, tree: Tree): Effect.Effect<ReadonlyArray<Entry>, StoreError> =>
-  tree === undefined ? Effect.succeed([]) : Effect.flatMap(objects.tree(tree, ""), (node) => entriesOf(objects, node))
+  tree === undefined ? Effect.succeed([]) : Eager.flatMap(objects.tree(tree, ""), (node) => entriesOf(objects, node))
 
 /** Visits the names whose entries differ between two trees. Parts with equal hashes are not read. */
 export const forEachDifference = (
@@ -191,13 +196,9 @@ export const forEachDifference = (
   const compare = (before: TreeNode | undefined, after: TreeNode | undefined): Effect.Effect<void, StoreError> =>
     before?.kind === "branch" && after?.kind === "branch"
       ? Effect.forEach(
-          before.children.keys(),
-          (digit) => {
-            const [one, other] = [before.children[digit]?.tree, after.children[digit]?.tree]
-            return one === other
-              ? Effect.void
-              : Effect.flatMap(load(before, digit), (one) => Effect.flatMap(load(after, digit), (other) => compare(one, other)))
-          },
+          [...before.children.keys()].filter((digit) => before.children[digit]?.tree !== after.children[digit]?.tree),
+          (digit) =>
+            Effect.flatMap(load(before, digit), (one) => Effect.flatMap(load(after, digit), (other) => compare(one, other))),
           { discard: true }
         )
       : Effect.flatMap(all(before), (before) => Effect.map(all(after), (after) => compareEntries(before, after)))

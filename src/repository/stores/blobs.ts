@@ -33,7 +33,11 @@ export interface Contents {
 /** The key of a deletion that keeps what was stored again. The stores of this library have it, beside the public operations. */
 export const deleteOlder: unique symbol = Symbol("fs-algebra/repository/deleteOlder")
 
+/** The key of a `put` of bytes whose hash the caller has computed, and that nobody changes afterwards. */
+export const putHashed: unique symbol = Symbol("fs-algebra/repository/putHashed")
+
 export interface OwnOperations extends Operations {
+  readonly [putHashed]: Contents["put"]
   readonly [deleteOlder]: Contents["deleteOlder"]
 }
 
@@ -67,6 +71,7 @@ export const sliceOf = (bytes: Uint8Array, range: Range | undefined): Uint8Array
 const validHashes = (hashes: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(hashes)].filter(isHash)
 
 export const make = (contents: Contents): OwnOperations => ({
+  [putHashed]: contents.put,
   [deleteOlder]: (hashes, millis) =>
     Effect.suspend(() => {
       const valid = validHashes(hashes)

@@ -80,6 +80,17 @@ const {
   O_RDONLY
 }: Partial<Record<string, number>> & { readonly O_RDONLY: number } = Fs.constants
 
+/** The number of bytes up to which a synchronous call is faster than a call in another thread. */
+export const maxSyncBytes = 64 * 1024
+
+const writeNow = (descriptor: number, bytes: Uint8Array, full: () => StoreError): void => {
+  for (let done = 0; done < bytes.length;) {
+    const written = Fs.writeSync(descriptor, bytes, done, bytes.length - done)
+    if (written === 0) throw full()
+    done += written
+  }
+}
+
 const draftName = (): string => `.${Identity.self()}.${randomBytes(12).toString("hex")}.tmp`
 
 /** Opens a file without following a link and without waiting for the writer of a FIFO. Returns `undefined` if it is missing. */
@@ -169,12 +180,16 @@ export const open = ({ directory, fsync = false }: DirectoryOptions): Effect.Eff
         : Effect.void
 
     const withDraft: Place["withDraft"] = (what, bytes, use) => {
-      const full = new StoreError({ reason: "full", detail: `${what}: the disk of the store has no space left` })
+      // An error takes longer to make than a small file.
+      const full = () => new StoreError({ reason: "full", detail: `${what}: the disk of the store has no space left` })
       const path = join(root, "drafts", draftName())
       return Effect.acquireUseRelease(
         attempt(what, () => ({ descriptor: Fs.openSync(path, "wx", 0o600), isOpen: true })),
         (draft) =>
-          Host.writeFully(draft.descriptor, bytes, errorOf(what), full).pipe(
+          (bytes.length <= maxSyncBytes
+            ? attempt(what, () => writeNow(draft.descriptor, bytes, full))
+            : Host.writeFully(draft.descriptor, bytes, errorOf(what), full())
+          ).pipe(
             Effect.andThen(fsync ? Host.sync(draft.descriptor, errorOf(what)) : Effect.void),
             // Some network disks report only at the close that the content was lost.
             Effect.andThen(
@@ -188,7 +203,8 @@ export const open = ({ directory, fsync = false }: DirectoryOptions): Effect.Eff
         (draft) =>
           Effect.sync(() => {
             if (draft.isOpen) Host.closeQuietly(draft.descriptor)
-            Host.unlinkQuietly(path)
+            // Most drafts have been renamed. The look costs less than the error of a removal.
+            if (Fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined) Host.unlinkQuietly(path)
           })
       )
     }

@@ -8,12 +8,12 @@ import { Fs, join } from "../../runtime/node.ts"
 import type { Operations } from "../BlobStore.ts"
 import type { StoreError } from "../errors.ts"
 import * as Blobs from "./blobs.ts"
-import { errorOf, openFile, ownDirectory, type Place } from "./directory.ts"
+import { errorOf, maxSyncBytes, openFile, ownDirectory, type Place } from "./directory.ts"
 
-/** The number of bytes up to which a synchronous call is faster than a call in another thread. */
-const maxSyncBytes = 64 * 1024
 /** The number of entries that are handled before other fibers run. */
 const batch = 256
+
+const tooLarge = Symbol("tooLarge")
 
 const folderPattern = /^[0-9a-f]{2}$/
 
@@ -83,14 +83,48 @@ export const make = (place: Place): Operations => {
           })
     )
 
+  /** Returns the bytes of a range of a small file, in one step without other fibers between. */
+  const readNow = (hash: string, range: Blobs.Range | undefined): Uint8Array | undefined | typeof tooLarge => {
+    const file = hasFolder(hash) ? openFile(pathOf(hash)) : undefined
+    if (file === undefined) return undefined
+    try {
+      const offset = Math.min(range?.offset ?? 0, file.size)
+      const length = Math.min(range?.length ?? file.size, file.size - offset)
+      if (length > maxSyncBytes) return tooLarge
+      const bytes = new Uint8Array(length)
+      const done = Host.readAt(file.descriptor, bytes, offset)
+      return done === length ? bytes : bytes.slice(0, done)
+    } finally {
+      Host.closeQuietly(file.descriptor)
+    }
+  }
+
+  const readSlowly = (
+    what: string,
+    hash: string,
+    range: Blobs.Range | undefined
+  ): Effect.Effect<Uint8Array | undefined, StoreError> =>
+    opened(what, hash, (file) => {
+      if (file === undefined) return Effect.succeed(undefined)
+      const { descriptor, size } = file
+      if (size > Blobs.maxBlobBytes) return Effect.fail(Blobs.corruptBlob(hash, `its file has ${size} bytes`))
+      const offset = Math.min(range?.offset ?? 0, size)
+      return read(what, descriptor, offset, Math.min(range?.length ?? size, size - offset))
+    })
+
   return Blobs.make({
     put: (hash, bytes) => {
       const what = `put of the blob ${hash}`
       return Effect.gen(function* () {
-        if (!(yield* refresh(what, hash, bytes))) {
+        // Most content is new. The look costs less than the error of an attempt to open it.
+        const exists = yield* attempt(
+          what,
+          () => hasFolder(hash) && Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) !== undefined
+        )
+        if (!exists || !(yield* refresh(what, hash, bytes))) {
           yield* withDraft(what, bytes, (draft) =>
             attempt(what, () => {
-              ownDirectory(folderOf(hash))
+              if (!hasFolder(hash)) ownDirectory(folderOf(hash))
               Fs.renameSync(draft, pathOf(hash))
             })
           )
@@ -100,13 +134,10 @@ export const make = (place: Place): Operations => {
     },
     get: (hash, range) => {
       const what = `get of the blob ${hash}`
-      return opened(what, hash, (file) => {
-        if (file === undefined) return Effect.succeed(undefined)
-        const { descriptor, size } = file
-        if (size > Blobs.maxBlobBytes) return Effect.fail(Blobs.corruptBlob(hash, `its file has ${size} bytes`))
-        const offset = Math.min(range?.offset ?? 0, size)
-        return read(what, descriptor, offset, Math.min(range?.length ?? size, size - offset))
-      })
+      return Effect.flatMap(
+        attempt(what, () => readNow(hash, range)),
+        (found) => (found === tooLarge ? readSlowly(what, hash, range) : Effect.succeed(found))
+      )
     },
     has: (hashes) =>
       Effect.gen(function* () {

@@ -1,0 +1,47 @@
+interface Kept<V> {
+  readonly values: V
+  readonly cost: number
+  isUsed: boolean
+}
+
+export interface Cache<V extends object> {
+  readonly get: (key: string) => V | undefined
+  /** Adds to what is kept under the key. */
+  readonly set: (key: string, values: V, cost: number) => void
+  readonly cost: () => number
+}
+
+/**
+ * Makes a cache of immutable values with a bound on their total cost. A value that was used since the last look at it gets a second
+ * chance; of the others, the oldest leaves first.
+ */
+export const make = <V extends object>(maxCost: number): Cache<V> => {
+  const all = new Map<string, Kept<V>>()
+  let total = 0
+  return {
+    cost: () => total,
+    get: (key) => {
+      const found = all.get(key)
+      if (found === undefined) return undefined
+      found.isUsed = true
+      return found.values
+    },
+    set: (key, values, cost) => {
+      const old = all.get(key)
+      const kept: Kept<V> = { values: { ...old?.values, ...values }, cost: cost + (old?.cost ?? 0), isUsed: false }
+      // A value above the bound would only drive out the others.
+      if (kept.cost > maxCost) return
+      total += cost
+      all.delete(key)
+      all.set(key, kept)
+      for (const [key, found] of all) {
+        if (total <= maxCost) break
+        all.delete(key)
+        if (found.isUsed) {
+          found.isUsed = false
+          all.set(key, found)
+        } else total -= found.cost
+      }
+    }
+  }
+}
