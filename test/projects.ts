@@ -19,7 +19,7 @@ export const engines = [
   "test/history/containers.test.ts",
   "test/integration/endToEnd.test.ts",
   "test/journal/jetStream{,Branch,Processes}.test.ts",
-  "test/repository/stores/postgres.test.ts",
+  "test/repository/stores/{jetStream,postgres}.test.ts",
   "test/repository/workspaces.processes.test.ts",
   "test/runtimes/**/*.test.ts",
   "test/windows/**/*.test.ts"
