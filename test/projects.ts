@@ -56,7 +56,7 @@ export const host = [
   "test/backends/shell/**/*.test.ts",
   "test/debug/{live,server}.test.ts",
   "test/engine/{braces,edit,grep,ignore}.test.ts",
-  "test/repository/workspaces.laws.test.ts",
+  "test/repository/{git,workspaces.laws}.test.ts",
   "test/repository/stores/{directory,faults,laws,memory,sqlite}.test.ts",
   "test/examples/vfs_tools_example.test.ts",
   "test/journal/{branchSnapshots,contentStore,fileJournal}.test.ts",
