@@ -72,8 +72,8 @@ export interface ScriptedTurn {
 }
 
 /**
- * The calls to make, in order, or a function that chooses the next call from the turns so far. The result `undefined` ends the
- * script.
+ * The calls to make, in order, or a function that chooses the next call from the turns so far. The function returns `undefined`
+ * to end the script.
  *
  * @since 0.1.0
  */
@@ -87,7 +87,7 @@ export type Script =
  * @since 0.1.0
  */
 export interface Scripted extends Adapter {
-  /** Runs the script. Fails as the `run` of this module does; failures of tools are in the transcript. */
+  /** Runs the script. Fails as `Adapter.run` does. A failed call does not end the script; its result is in the transcript. */
   readonly run: <R>(
     prompt: Prompt<R>,
     options: RunOptions
@@ -131,7 +131,7 @@ export const scripted = (script: Script): Scripted => {
 }
 
 /**
- * A prompt that is served over MCP. Each property below starts a separate run. All runs and all clients share one session.
+ * A prompt that is served over MCP. Each property starts a separate run. All runs and all clients share one session.
  *
  * @since 0.1.0
  */
@@ -140,7 +140,7 @@ export interface Mcp<out R = never> extends Adapter {
   readonly runStdio: Effect.Effect<void, PromptError | SectionError, Stdio | R>
   /** Serves one client as `runStdio` does, as a layer. The program goes on when the client disconnects. */
   readonly layerStdio: Layer.Layer<never, PromptError | SectionError, Stdio | R>
-  /** Serves clients over HTTP. The HTTP server determines the address and the clients that can reach it. */
+  /** Serves clients over HTTP. The HTTP server decides on which address it listens, and so which clients can reach it. */
   readonly layerHttp: (
     options?: Pick<HttpOptions, "path" | "allowedOrigins" | "maxSessions" | "sessionIdleTimeout">
   ) => Layer.Layer<never, PromptError | SectionError, HttpRouter.HttpRouter | R>
@@ -155,8 +155,8 @@ export interface Mcp<out R = never> extends Adapter {
 const serverModule = Effect.promise(() => import("./mcp/server.ts"))
 
 /**
- * Serves a prompt over the Model Context Protocol. Clients get the prompt's text as instructions and as an MCP prompt, the
- * tools, and the files of the workspace, if any, as resources.
+ * Makes an adapter that serves a prompt over the Model Context Protocol. Clients get the prompt's text, both as instructions and
+ * as an MCP prompt. Clients also get the prompt's tools and, as resources, the files of its workspace.
  *
  * @category constructors
  * @since 0.1.0

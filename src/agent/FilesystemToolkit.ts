@@ -60,7 +60,7 @@ export const toolkit = Toolkit.merge(seven, extras)
 export const snapshots = Toolkit.make(toTool(snapshot), toTool(snapshotList), toTool(restore), toTool(diff))
 
 /**
- * The whole kit together with the snapshot tools.
+ * The tools of `toolkit`, and the snapshot tools.
  *
  * @category toolkits
  * @since 0.1.0

@@ -1,6 +1,6 @@
 /**
  * A server of the Model Context Protocol over any Filesystem: the tools with their policies, the files as resources, and one
- * prompt. The server uses no optional features of the client, such as roots. Only the options given here configure the server.
+ * prompt. Only the options configure the server. Optional features of the client, such as roots, do not.
  *
  * @since 0.1.0
  */
@@ -56,7 +56,10 @@ export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
 export interface HttpOptions<T extends AnyDefinition<unknown> = AnyDefinition> extends Options<T> {
   /** @default "/mcp" */
   readonly path?: HttpRouter.PathInput | undefined
-  /** The origins of web pages that may send requests; programs send no origin. @default none */
+  /**
+   * The origins whose web pages may send requests. Requests without an origin, as programs send them, are always admitted.
+   * @default none
+   */
   readonly allowedOrigins?: ReadonlyArray<string> | undefined
   /**
    * The largest number of sessions. A new session beyond the limit ends the session that has been idle longest. If no
@@ -113,11 +116,12 @@ export const layerStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
 /**
  * Serves many clients over HTTP, each in a session of its own. A client may end its session. The server ends a session that is
  * idle too long. At the maximum number of sessions, a new session ends the session that has been idle longest. The client of an
- * ended session gets status 404 and starts a new session. There is no authentication: the HTTP server determines the address
- * and the clients that can reach it. Only a server over standard input and output sends notices of changed files.
+ * ended session gets status 404 and starts a new session. There is no authentication: the HTTP server decides on which
+ * address it listens, and so which clients can reach it. Only a server over standard input and output sends notices of changed
+ * files.
  *
  * Version 2026-07-28 of the protocol has no sessions, and several clients may have the same name. The server therefore cannot
- * know which files such a client has read, and `Policy.readBeforeWrite` refuses its changes of existing files.
+ * know which files a client of this version has read. `Policy.readBeforeWrite` refuses its changes of existing files.
  *
  * @category layers
  * @since 0.1.0

@@ -1,6 +1,6 @@
 /**
- * Rules for tools, as layers over the layer of a toolkit. A policy sees the decoded call before it runs, and may give the tools
- * a filesystem that refuses operations.
+ * Rules for tools, as layers that are provided to the layer of a toolkit. A policy sees the decoded call before it runs, and may
+ * give the tools a filesystem that refuses operations.
  *
  * Policy layers accumulate, whether they are provided one after another or merged:
  * `FilesystemToolkit.layer.pipe(Layer.provide([Policy.readBeforeWrite, Policy.access({ deny: { read: ".env" } })]))`.

@@ -110,8 +110,8 @@ const textOf = Effect.fnUntraced(function* ({ depth, section }: Tree.SectionAtDe
 
 /**
  * Renders a prompt. Each section becomes a heading (`##` at the top, one more `#` per level below) followed by its text,
- * unchanged. Rendering opens the filesystem of a section if its text needs one. Fails with PromptError if a section was changed
- * after the prompt was made, and is no longer valid.
+ * unchanged. Rendering opens the filesystem of a section if the section's text needs it. Fails with PromptError if a section was
+ * changed after the prompt was made, and is no longer valid.
  *
  * @since 0.1.0
  */
@@ -153,7 +153,7 @@ export const filesystem = (prompt: Template<unknown>): Effect.Effect<Option.Opti
   })
 
 /**
- * Returns the section that has the tool.
+ * Returns the section that contains the tool with the given name.
  *
  * @since 0.1.0
  */

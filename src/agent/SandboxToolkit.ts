@@ -1,6 +1,6 @@
 /**
- * Two tools that run programs next to the files: `shell` and `eval`. A list of tools may contain both of these tools and either
- * kit of file tools.
+ * Two tools that run programs next to the files: `shell` and `eval`. They can be combined with `FilesystemToolkit` or
+ * `VfsToolkit`.
  *
  * @since 0.1.0
  */

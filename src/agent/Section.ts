@@ -25,7 +25,7 @@ export {
    */
   four as fourTools,
   /**
-   * The tools `shell` and `eval`, which the section of a container has in addition to the seven. Both need a Sandbox, which the
+   * The tools `shell` and `eval`. The section of a container has them in addition to `sevenTools`. They need a Sandbox, which the
    * section's `layer` can provide.
    *
    * @since 0.1.0

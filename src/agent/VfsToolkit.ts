@@ -1,7 +1,6 @@
 /**
- * The four tools of a virtual filesystem that a session fills itself: `list_directory`, `read_file`, `write_file`,
- * `delete_file`. `FilesystemToolkit` also has tools with two of these names, so a list of tools contains only one of the
- * two kits.
+ * The four tools for a virtual filesystem: `list_directory`, `read_file`, `write_file` and `delete_file`. `FilesystemToolkit`
+ * also has tools with two of these names, so a list of tools contains only one of the two kits.
  *
  * @since 0.1.0
  */

@@ -9,8 +9,8 @@ import type { Call, ToolFailure } from "./definition.ts"
 import { deepestExistingDirectory, suggestPaths, toolArgumentName } from "./toolPath.ts"
 
 /**
- * The step budget of a comparison. A comparison costs one step per line and difference. Beyond the budget, the comparison
- * reports too many lines as changed.
+ * The step budget of a comparison. The steps are the number of lines times the number of differences. Beyond the budget, the
+ * comparison also reports some unchanged lines as changed.
  */
 const maxSteps = 4_000_000
 const maxEdits = 2000
@@ -22,8 +22,8 @@ interface Range {
 }
 
 /**
- * Returns the changed ranges, 1-based and inclusive. The range of a pure removal is the line at the position of the removed
- * lines.
+ * Returns the changed ranges of the new text, 1-based and inclusive. If lines were only removed, the range is the line after the
+ * removed lines, or the last line.
  */
 const rangesOf = function* (before: string, after: string): Steps<ReadonlyArray<Range>> {
   const number = makeLineNumbering()
@@ -78,14 +78,14 @@ export const quotePath = (path: string): string =>
 
 const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** Removes the root directory from a backend's own message, because it may name a directory on the machine. */
+/** Replaces the path of the root in a backend's message, so that the model does not see the directories of the machine. */
 const withoutRoot = (detail: string, { filesystem: { root } }: Call): string =>
   truncate(root.length > 1 && /^(?:\/|[A-Za-z]:)/.test(root) ? detail.replaceAll(root, ".") : detail, maxDetailLength)
 
 const fourKitTools: ReadonlySet<string> = new Set(["list_directory", "delete_file"])
 const toolsOfBothKits: ReadonlySet<string> = new Set(["read_file", "write_file"])
 
-/** Returns the advice to list a directory. Names a tool only if the call shows which of the two kits the model has. */
+/** Returns the advice to list a directory. The advice names a tool if the called tool shows which kit the model has. */
 const adviseListing = ({ tool }: Call, directory: string): string =>
   fourKitTools.has(tool)
     ? `Call list_directory with ${quotePath(directory)} to see its entries.`
@@ -196,7 +196,7 @@ const describeChangedLines = ({ expected, path }: Conflict, { filesystem, memory
   )
 }
 
-/** Tests whether this session has seen the version. A version that no read returned may never have existed. */
+/** Tests whether a tool of this session has read the version. The model may have invented any other version. */
 const isKnown = (version: string, input: string, { memory }: CallKnowledge): boolean => {
   const path = FsPath.parse(input)
   return memory.textOf(version) !== undefined || (typeof path === "string" && memory.seen(path) === version)

@@ -73,7 +73,7 @@ const resolvePath = Effect.fnUntraced(function* (
   { after, path }: PathChange
 ): Effect.fn.Return<FsPath.FsPath, Fault> {
   const found = yield* after === null ? resolveLink(port, path) : resolve(port, path)
-  // A file that blocks the path may itself be removed by these changes.
+  // A file that blocks the path may be removed by the same transaction.
   const fault = found.isBlocked ? undefined : placeFault(found)
   if (fault !== undefined) return yield* Effect.fail(fault)
   const isNew = found.stat === undefined && found.path !== path
@@ -172,12 +172,12 @@ const collectChanges = (rootNode: PathNode): ReadonlyArray<ResolvedChange> | Fau
  */
 const resolveChanges = Effect.fnUntraced(function* (
   port: Backend,
-  ends: ReadonlyArray<PathChange>
+  pathChanges: ReadonlyArray<PathChange>
 ): Effect.fn.Return<ChangeTrees, Fault> {
   const stat = yield* port.stat(FsPath.root)
   if (stat?.kind !== "directory") return yield* Effect.fail(located({ _tag: "NotFound" }, FsPath.root))
   const rootNode: PathNode = { at: FsPath.root, stat, below: new Map() }
-  for (const pathChange of ends)
+  for (const pathChange of pathChanges)
     yield* Effect.mapError(addToTree(port, rootNode, pathChange), (fault) => located(fault, pathChange.path))
   const places = collectChanges(rootNode)
   if ("_tag" in places) return yield* Effect.fail(places)
@@ -237,7 +237,7 @@ const applySingleChange = Effect.fnUntraced(function* (
   yield* Write.bytes(port, path, after, plan)
 })
 
-/** Claims every file against other processes. All processes claim files in the same order, which prevents a deadlock. */
+/** Claims every file, so that other processes wait. All processes claim files in the same order, which prevents a deadlock. */
 const withClaims = <A, E, R>(
   port: Backend,
   places: ReadonlyArray<ResolvedChange>,
@@ -267,21 +267,21 @@ const withCallerPath = (places: ReadonlyArray<ResolvedChange>, fault: Fault): Fa
 }
 
 const exchangeTrees = (port: Backend, { after, before, places }: ChangeTrees): Effect.Effect<void, Fault> => {
-  const contents = new Map(places.map(({ at, pathChange: end }) => [at, end.after]))
+  const contents = new Map(places.map(({ at, pathChange }) => [at, pathChange.after]))
   const content = (path: FsPath.FsPath) => Effect.succeed(contents.get(path)!)
   const swapped = Effect.mapError(runTransaction<never>(port, { before, after, content }), mismatchToFault)
-  // A transaction temporarily moves files aside. Such a move deletes no file, so permission to write is enough.
+  // A transaction temporarily moves files aside, but deletes none. Permission to write is therefore enough.
   return port.rules?.permits?.("delete") === false ? Effect.provideService(swapped, TakingBack, true) : swapped
 }
 
 /**
- * Returns a fault if a rule protects a file that would be removed. Checks real paths, because the given path may lead
- * through links.
+ * Returns a fault if a rule protects one of the files to remove. Checks the resolved paths, because the paths of the caller may
+ * lead through links.
  */
 const protectedFileFault = (port: Backend, places: ReadonlyArray<ResolvedChange>): Fault | undefined => {
-  for (const { at, pathChange: end } of places) {
-    const fault = end.after === null ? port.rules?.keeps?.(at) : undefined
-    if (fault !== undefined) return located(fault, end.path)
+  for (const { at, pathChange } of places) {
+    const fault = pathChange.after === null ? port.rules?.keeps?.(at) : undefined
+    if (fault !== undefined) return located(fault, pathChange.path)
   }
   return undefined
 }
@@ -297,8 +297,8 @@ const applyAll = Effect.fnUntraced(function* (
   if (kept !== undefined) return yield* Effect.fail(kept)
   const checkPreconditions = Effect.forEach(
     places,
-    ({ at, pathChange: end }) =>
-      Effect.mapError(Write.requirePrecondition(port, at, end.before), (fault) => located(fault, at)),
+    ({ at, pathChange }) =>
+      Effect.mapError(Write.requirePrecondition(port, at, pathChange.before), (fault) => located(fault, at)),
     { discard: true }
   )
   yield* Effect.mapError(withClaims(port, places, Effect.andThen(checkPreconditions, exchangeTrees(port, trees))), (fault) =>
@@ -307,12 +307,12 @@ const applyAll = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes all changes or none. The path of a written file follows links as a write does. The path of a removed file follows links
- * as a delete does. Missing directories are created, and no directory is removed. The limits on the size of a write are not
+ * Makes all changes or none. Links in a path are followed as by a write if the file is written, and as by a delete if the file
+ * is removed. Missing directories are created, and no directory is removed. The limits on the size of a write are not
  * checked here, so the caller must check them.
  *
- * Fails with Conflict for a file at another version, and with InvalidArgument for two changes of one file. Also fails with
- * NotAFile, NotADirectory, and the errors of a write or a delete. After a failure nothing has changed.
+ * Fails with Conflict if a file does not have the version `before`, and with InvalidArgument if two changes affect one file. Also
+ * fails with NotAFile, NotADirectory, and the errors of a write or a delete. After a failure nothing has changed.
  */
 export const applyChanges = (
   fs: Algebra,

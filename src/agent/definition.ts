@@ -43,8 +43,8 @@ export type ToolFailure = FsError | Unsupported | SnapshotError | SnapshotRestor
 export interface Call {
   readonly tool: string
   /**
-   * The filesystem, with the policies applied. In the run of a prompt, this is the filesystem of the tool's section or, if
-   * there is none, of the prompt.
+   * The filesystem, with the policies applied. In the run of a prompt, it is the filesystem of the tool's section or, if the
+   * section has none, of the prompt.
    */
   readonly filesystem: Algebra
   readonly settings: ToolSettingsShape
@@ -103,12 +103,12 @@ export interface Definition<Name extends string, Params extends Schema.Struct.Fi
   readonly past?: "keeps" | "restores" | "shows" | undefined
   /** Example arguments, in the form that a model sends. At least one example is required, and every example must decode. */
   readonly examples: ReadonlyArray<Schema.Struct<Params>["Encoded"]>
-  /** Returns the paths that the call may touch, for policies. An argument that is not a valid path fails the call. */
+  /** Returns the paths that the call may touch, for policies. If an argument is not a valid path, the call fails. */
   readonly touches: (params: Schema.Struct<Params>["Type"], call: Call) => Effect.Effect<ReadonlyArray<Touch>, ToolFailure>
   readonly handle: (params: Schema.Struct<Params>["Type"], call: Call) => Effect.Effect<Answer<Value["Type"]>, ToolFailure, R>
-  /** Returns the images in the value that a model should see as images. */
+  /** Returns the images of the value. A model sees them as images and not as text. */
   readonly images?: (value: Value["Type"]) => ReadonlyArray<Image>
-  /** Returns the file that an MCP server sends as an embedded resource, given the value and the message. */
+  /** Returns the file that an MCP server embeds in the result as a resource. Takes the value and the message of the result. */
   readonly attachment?: (value: Value["Type"], message: string) => Attachment | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
  * Carries out a tool call: decodes the arguments, asks the policies, runs the handler, and describes the result. Every call
- * emits one event, even if it dies or is interrupted and so has no result.
+ * emits one event, even a call that dies or is interrupted.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -167,8 +167,8 @@ const cut = (value: unknown, maxLength: number): unknown => {
 }
 
 /**
- * Shortens the texts and lists of an object evenly until its JSON fits. Lists the names of the shortened fields in `cut`. A
- * tool whose result is a page has already made the page fit.
+ * Shortens all texts and lists of an object to the same length, so that its JSON fits. Lists the names of the shortened fields in
+ * the field `cut`. Leaves pages unchanged, because the tools have already made them fit.
  */
 export const shortenToFit = (value: Json, fits: (text: string) => boolean): Json => {
   const whole = JSON.stringify(value)
@@ -249,7 +249,7 @@ const finishInterruptedChanges = ({ filesystem: { port } }: Call, tool: string):
 const describeFailure = (failure: ToolFailure, call: Call): Effect.Effect<Result.ToolResult<never>> =>
   Effect.map(describe(failure, call), Result.error)
 
-/** The pattern of the message with which effect dies for a missing service. Effect has no typed error for this. */
+/** The pattern of effect's defect message for a missing service. Effect has no typed error for a missing service. */
 const missingServicePattern = /^Service not found: (.+)$/
 
 /**
@@ -301,7 +301,7 @@ const answerCall = <N extends string, P extends Schema.Struct.Fields, V extends 
       })
       const withinDeadline = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
         Option.match(host?.context.deadline ?? Option.none(), { onNone: () => self, onSome: (at) => interruptAt(at, self) })
-      // Apply the deadline inside the rollback, so that the rollback sees a failed result.
+      // Apply the deadline inside `around`, which rolls back a failed call. A late call is then also rolled back.
       const policedRun = Effect.catch(withinDeadline(wrapInPolicies(policies, invocation, run)), (late) =>
         describeFailure(late, call)
       )
@@ -326,7 +326,9 @@ const withoutLongMessage = ({ message, ...result }: Result.ToolResult<unknown>):
 })
 
 const unfinishedResult = (cause: Cause.Cause<never>): Result.ToolResult<never> =>
-  Result.error(Cause.hasInterruptsOnly(cause) ? "The call was interrupted." : "The call ended with a defect of the program.")
+  Result.error(
+    Cause.hasInterruptsOnly(cause) ? "The call was interrupted." : "The call failed because of a bug in the program."
+  )
 
 export const told = <V, R>(
   call: { readonly tool: string; readonly callId: string; readonly params: object },

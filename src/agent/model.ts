@@ -43,8 +43,8 @@ export interface RunContext {
   readonly deadline: Option.Option<DateTime.Utc>
   readonly budgetTracker: Option.Option<BudgetTracker>
   /**
-   * The filesystem of the tool's section or, if there is none, of the prompt, with the policies applied. The filesystem that
-   * `Prompt.filesystem` returns has no policies.
+   * The filesystem of the tool's section or, if the section has none, of the prompt, with the policies applied. The filesystem
+   * that `Prompt.filesystem` returns has no policies.
    */
   readonly filesystem: Option.Option<Algebra>
 }
@@ -58,7 +58,7 @@ export interface RunContext {
 export class ToolContext extends Context.Service<ToolContext, RunContext>()("fs-algebra/ToolContext") {}
 
 /**
- * The errors of making a section, its filesystem or its text.
+ * The errors that can occur when a section, its filesystem or its text is made.
  *
  * @since 0.1.0
  */
@@ -72,7 +72,7 @@ export type SectionError = FsError | Unsupported | SnapshotError | SessionError 
 export type Params = Readonly<Record<string, unknown>>
 
 /**
- * The services that every call of a prompt's tool has.
+ * The services that every tool of a prompt gets.
  *
  * @since 0.1.0
  */
@@ -127,9 +127,9 @@ export type Needed<T extends AnyDefinition<unknown>, C extends Section<unknown>,
   | Requirements<C>
 
 /**
- * An error in the structure of a prompt. `duplicateTool`: two tools have one name. `duplicateKey`: two sections of one parent
- * have one key. `invalid`: a malformed key, namespace, title or tool name, or an override whose tool is unknown or belongs to a
- * section that does not accept overrides.
+ * An error in the structure of a prompt. `duplicateTool`: two tools have the same name. `duplicateKey`: two sections of one
+ * parent have the same key. `invalid`: a malformed key, namespace, title or tool name, or an override whose tool is unknown or
+ * belongs to a section that does not accept overrides.
  *
  * @category errors
  * @since 0.1.0
@@ -205,7 +205,7 @@ export interface Adapter {
 }
 
 /**
- * The session, deadline and budget of a run.
+ * The options of a run: its session, parameters, deadline, budget and checkpoints.
  *
  * @since 0.1.0
  */
@@ -226,8 +226,8 @@ export interface RunOptions {
    */
   readonly checkpoint?: Checkpoint.Operations | undefined
   /**
-   * The number of checkpoints of successful calls to keep, at least 1. A new checkpoint replaces the oldest. Each checkpoint
-   * contains the changes since the previous checkpoint, or with a VfsState a whole copy. @default 100
+   * The number of checkpoints of successful calls to keep, at least 1. A further checkpoint replaces the oldest. A checkpoint
+   * contains the changes since the previous checkpoint. With a VfsState it contains a whole copy. @default 100
    */
   readonly keep?: number | undefined
 }

@@ -168,7 +168,7 @@ const isUtf8 = (value: unknown): boolean => typeof value === "string" && /^utf-?
 
 const wordsForUser = ["explanation", "description", "justification", "instructions", "instruction"]
 
-/** The globs of ripgrep's file types whose names are not file extensions. Any other type is treated as an extension. */
+/** The globs of the ripgrep file types whose glob is not `*.<type>`. Any other type is treated as a file extension. */
 const ripgrepTypes: Readonly<Record<string, string>> = {
   c: "*.{c,h}",
   cpp: "*.{cc,cpp,cxx,hh,hpp,hxx,h,inl}",
@@ -543,7 +543,7 @@ const isJsonObject = (text: string): boolean =>
 export const describeDecodeError = (definition: AnyDefinition<unknown>, input: unknown, error: Schema.SchemaError): string => {
   const { name } = definition
   if (typeof input === "string") {
-    const what = isJsonObject(input) ? "as a string that holds JSON" : "as a string"
+    const what = isJsonObject(input) ? "as a string that contains JSON" : "as a string"
     return `The arguments of ${name} were sent ${what}, not as an object. ${exampleOf(definition)}`
   }
   if (!isPlainRecord(input))

@@ -18,7 +18,8 @@ import { invokeUnknown } from "./dispatch.ts"
 import * as Memory from "./memory.ts"
 
 /**
- * Returns the JSON Schema of the parameters. The schema of an empty struct would accept every value except null and undefined.
+ * Returns the schema of the parameters, or of an empty object if there are none. The schema of an empty struct would accept every
+ * value except null and undefined.
  */
 const parametersSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Schema.Top =>
   Object.keys(parameters.fields).length === 0 ? Tool.EmptyParams : parameters
@@ -34,7 +35,7 @@ const announceSchema = <P extends Schema.Struct.Fields>(
       )
   }) as never
 
-/** Sets the id by which effect finds the handler. By default two tools with the same name would have the same id. */
+/** Returns the tool with another id. Effect finds a handler by this id. By default, tools with the same name have the same id. */
 const withId = <T extends Tool.Any>(tool: T, id: string): T =>
   Object.assign(Object.create(Object.getPrototypeOf(tool) as object) as T, tool, { id })
 

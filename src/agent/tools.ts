@@ -1,4 +1,4 @@
-/** All tools of this package. Names are unique within a kit, but two kits may share a name. */
+/** All tools of this package. Names are unique within a kit, but tools of two kits may have the same name. */
 import type { AnyDefinition } from "./definition.ts"
 import { applyPatch } from "./tools/applyPatch.ts"
 import { copy, mkdir, move } from "./tools/transfer.ts"

@@ -1,9 +1,10 @@
 /**
- * Decorators: functions from a filesystem to one with less permission, a smaller view, a quota, tracing or retries.
+ * Decorators: functions from a filesystem to a filesystem with fewer permissions, a smaller view, a quota, tracing or
+ * retries.
  *
  * Each decorator wraps the port, so no call can bypass it, and `make` turns the port into a filesystem again. Every decorator
- * keeps the rules, the locks and the requests that only read. A decorator drops other requests and `history`, unless its
- * documentation says otherwise.
+ * keeps the rules, the locks and the accelerations that only read. A decorator drops other accelerations and `history`, unless
+ * its documentation says otherwise.
  *
  * @since 0.1.0
  */
@@ -161,8 +162,8 @@ const toQuotaBound = (name: string, value = Number.POSITIVE_INFINITY): number =>
  * Limits the bytes and files of a filesystem. A change that exceeds a limit fails with DiskFull and leaves nothing
  * behind. A stream fails as soon as its bytes exceed the limit.
  *
- * The effect counts the existing content once. Later changes through this filesystem are counted. A replaced file counts
- * with the difference of its sizes. Existing content that already exceeds a limit stays, and may shrink.
+ * The effect counts the existing content once. Later changes through this filesystem are counted. The replacement of a file
+ * counts the difference between the new and the old size. Existing content that exceeds a limit stays, and may shrink.
  *
  * If a limit is negative or NaN, the effect dies with a RangeError.
  *
@@ -256,7 +257,7 @@ const wholeReads = new Set<Request.Tag>(["Read"])
 export const retry = (options: RetryOptions): ((self: Algebra) => Algebra) => {
   const { base = "50 millis", times } = options
   if (!Number.isSafeInteger(times) || times < 0)
-    throw new RangeError(`retry: times must be a whole number, not ${String(times)}`)
+    throw new RangeError(`retry: times must be a whole number of at least 0, not ${String(times)}`)
   const firstPauseMillis = Duration.toMillis(Duration.fromInputUnsafe(base))
   // A call that succeeds immediately costs only one error handler.
   const retryWhile = <A, E, R>(

@@ -78,7 +78,7 @@ export type { Edit } from "../engine/edit.ts"
 export type { GlobOptions, GrepOptions, SearchOptions, WalkOptions } from "../engine/options.ts"
 
 /**
- * A condition on a file that must hold for a change.
+ * A condition that a file must meet before it is changed.
  *
  * @since 0.1.0
  */
@@ -165,7 +165,7 @@ export interface WriteOptions extends Precondition, Versioned {
 }
 
 /**
- * The page and the encoding for `read`.
+ * The window of lines for `read`, and the encoding.
  *
  * @since 0.1.0
  */
@@ -583,8 +583,8 @@ export const make: (backend: Backend) => Algebra = deriveAlgebra
 /**
  * Creates locks for a backend without its own locks.
  *
- * Writes to one path run one after another, in order of arrival, while other paths proceed. A lock on a directory waits for all
- * paths below the directory. Create the locks once for each backend, as the value of its `locks`.
+ * Writes to one path run one after another, in order of arrival. Writes to different paths run at the same time. A lock on a
+ * directory waits for all paths below the directory. Create the locks once for each backend, as the value of its `locks`.
  *
  * @category constructors
  * @since 0.1.0

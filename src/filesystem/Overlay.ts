@@ -34,8 +34,8 @@ interface Difference {
   readonly _tag: "Added" | "Modified" | "Removed"
   readonly path: FsPath.FsPath
   /**
-   * The most significant difference. `kind` also means that only one tree has the entry, and `mode` that its names differ in
-   * case.
+   * The most significant difference. `kind` also means that only one tree has the entry. `mode` also means that the names differ
+   * in case.
    */
   readonly extent: "kind" | "content" | "mode" | "time"
 }
@@ -199,7 +199,7 @@ const discardChanges = (layers: Layers): Effect.Effect<void, Fault> =>
     })
   )
 
-/** Updates a file in place, so that the lower tree keeps its other attributes, such as the owner. */
+/** Updates a file in place, so that the file keeps its other attributes, such as the owner. */
 const updateFile = (layers: Layers, { extent, path }: Difference, above: FileStat): Effect.Effect<void, Fault> => {
   const { lower, upper } = layers
   const content =
@@ -351,7 +351,7 @@ const withBothLocks = <A>({ lower, upper }: LayersModule.Layers, effect: Effect.
     effect
   )
 
-/** Drops entries that differ only in modification time, because such a difference does not count as a change. */
+/** Drops entries that differ only in modification time, because another time alone does not count as a change. */
 const toChanges = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
   all.flatMap(({ _tag, extent, path }) => (extent === "time" ? [] : [{ _tag, path }]))
 

@@ -74,12 +74,13 @@ const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
  *   root, unless they begin with the path of a host's root, or the filesystem is an InMemory with `absoluteLinks: "root"`.
  *   Walks do not enter symlinked directories, and a copied symlink keeps its target.
  * - There are no hard links, owners, access times, set-user-ID bits and device numbers. A request for one of these fails
- *   with BadArgument, and results omit all of these. `access` checks only permission bits, for any user.
+ *   with BadArgument, and results omit all of these. `access` only checks whether the permission bits allow the
+ *   access to some user.
  * - Writes are staged and replace the file in one step. A `sink` replaces the file at the end of its stream.
- * - A handle opened with `r+` or `w` (and `x`, `+`) publishes its writes at `sync`, which fails with a typed error. It also
- *   publishes when its scope closes successfully; a failure is then a defect. Until the handle publishes, all other readers
- *   see the old file. If the scope fails, the writes are discarded. A file created by opening exists immediately, empty.
- *   Written data is kept in memory, at most `Limits.maxFileSize`.
+ * - A handle opened with `r+` or `w` (also with `x` or `+`) publishes its writes at `sync`, and when its scope closes
+ *   successfully. A failure is a typed error of `sync`, but a defect when the scope closes. Until the handle publishes, all other
+ *   readers see the old file. If the scope fails, the writes are discarded. A file that `open` creates exists immediately and is
+ *   empty. Written data is kept in memory, at most `Limits.maxFileSize`.
  * - A call through this FileSystem that reads, stats, writes, copies, moves or removes a file, or sets its times, first
  *   publishes the data of open `w` handles. The call sees the published data, and the handle does not undo the call.
  * - Moving, copying or removing a directory publishes all files below it first. Other calls on a directory publish nothing.
@@ -104,12 +105,12 @@ export const toFileSystem: Layer.Layer<FileSystem.FileSystem, never, Filesystem>
 )
 
 /**
- * The directory of effect's FileSystem that becomes a filesystem, and its rules.
+ * The options of `fromFileSystem`: the root, its case rule, and the common rules.
  *
  * @since 0.1.0
  */
 export interface FileSystemOptions extends CommonOptions {
-  /** A directory of the FileSystem, or a symlink to one; the target is resolved once and stays the root. */
+  /** A directory of the FileSystem, or a symlink to a directory. The target is resolved once and stays the root. */
   readonly root: string
   /** False if the directory ignores case, which effect's FileSystem does not report. @default true */
   readonly caseSensitive?: boolean | undefined
@@ -143,7 +144,7 @@ const openBackend = Effect.fnUntraced(function* (
  * root. A new file appears with its content if the FileSystem has hard links; otherwise an empty file may be visible for a
  * moment.
  *
- * Fails with NotFound or NotADirectory for the root's path, or with another error of this path.
+ * Fails with NotFound if the root is missing, with NotADirectory if it is not a directory, or with another error of `stat`.
  *
  * @category layers
  * @since 0.1.0

@@ -85,7 +85,7 @@ export type ExecError = PathError | BackendError | NotFound | NotADirectory | In
 export class Sandbox extends Context.Service<
   Sandbox,
   {
-    /** Runs a command. Returns a result even if its exit code is not 0. Fails if the command could not run. */
+    /** Runs a command. Returns a result for every exit code. Fails only if the command could not run. */
     readonly exec: (command: ReadonlyArray<string>, options?: ExecOptions) => Effect.Effect<ExecResult, ExecError>
     readonly eval: (
       code: string,

@@ -27,7 +27,7 @@ const errors = Metric.counter("fs_algebra_errors_total", {
   incremental: true
 })
 const readBytes = Metric.counter("fs_algebra_read_bytes_total", {
-  description: "Bytes read from files, searches included",
+  description: "Bytes read from files, also by searches",
   incremental: true
 })
 const writtenBytes = Metric.counter("fs_algebra_written_bytes_total", {

@@ -113,7 +113,7 @@ interface PortOptions {
 type Mode = "create" | "replace" | "append"
 
 /**
- * Returns the fault of a failed create. If the path has a directory, a leaf answers NotAFile, but a port must report
+ * Returns the fault of a failed create. If the path is a directory, a leaf answers NotAFile, but a port must report
  * AlreadyExists.
  */
 const createFault = (fault: FileFault): Fault => {
@@ -299,13 +299,14 @@ export const layerRequests = (options: RequestsOptions = {}): Layer.Layer<Branch
 /**
  * Returns a filesystem that sends its operations to a leaf through the journal.
  *
- * With `extended`, each call that changes something is one entry, and the leaf decides its outcome. A copy takes several
- * entries, and a stream takes one entry per chunk. So preconditions and atomic edits also hold against callers in other
- * processes.
+ * With `extended`, each call that changes something is one entry, and the leaf decides its outcome. So preconditions
+ * and atomic edits also hold against callers in other processes. A copy takes several entries, and a stream takes one
+ * entry per chunk.
  *
- * With the thirteen basic entries alone, an edit is a read followed by a write. Preconditions, the version of an append,
- * writing without creating parents, creating directories, moves, copies and attributes fail with Unsupported. If the error
- * type of the call does not include Unsupported, the call fails with an IoError of that code.
+ * With the thirteen basic entries alone, an edit is a read followed by a write. Preconditions, the version of an
+ * append, writing without creating parents, creating directories, moves, copies and attributes fail with Unsupported.
+ * If the error type of the call does not include Unsupported, the call fails with an IoError whose `code` is
+ * `Unsupported`.
  *
  * The caller's limits apply in the branch. The leaf applies its own limits to an edit that is one entry. The branch may
  * create temporary files, for example to restore a snapshot. In the leaf's filesystem, such a temporary file has a name

@@ -210,7 +210,7 @@ export interface RunOptions {
   /**
    * The settled position of each journal, by the name of its branch. All entries up to the settled position have been routed,
    * so the covenant does not read them.
-   * @default 0 for each journal, so that each is read once at the start
+   * @default 0 for each journal, so that each journal is read from its beginning
    */
   readonly after?: Settled | undefined
 }

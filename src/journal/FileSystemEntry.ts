@@ -31,7 +31,7 @@ export const isFileSystemEntry = (entry: unknown): entry is FileSystemEntry =>
   Predicate.hasProperty(entry, "_tag") && entryTags.has(String(entry._tag))
 
 /**
- * Tests whether the entry is a request. Spells write requests, and leaves read them.
+ * Tests whether the entry is a request. Branches append requests, and leaves read them.
  *
  * @example
  * ```ts
@@ -46,7 +46,7 @@ export const isEfferent = (entry: unknown): entry is Efferent =>
   Predicate.hasProperty(entry, "_tag") && Object.hasOwn(kinds, String(entry._tag))
 
 /**
- * Tests whether the entry is an answer. Leaves write answers, and spells read them.
+ * Tests whether the entry is an answer. Leaves append answers, and branches read them.
  *
  * @category guards
  * @since 0.1.0

@@ -1,6 +1,6 @@
 /**
- * A journal: an append-only, ordered record of requests and answers. A position is an integer from 1, without gaps. A reader
- * receives the stored entries and then the new entries. A slow reader also receives every entry.
+ * A journal: an append-only, ordered record of requests and answers. A position is an integer from 1, without gaps. A
+ * reader receives the stored entries and then the new entries. Even a slow reader receives every entry.
  *
  * A journal keeps its entries in a `Store`, which may be in memory, in a file, or on a server.
  *
@@ -92,9 +92,9 @@ export interface FileOptions {
   /** True if an append waits until its entries are on disk, so that they survive a loss of power. @default false */
   readonly fsync?: boolean | undefined
   /**
-   * True if each line contains a SHA-256 of its bytes and of the previous hash. So `verify` detects changes to the file,
-   * except for lines that were cut off at its end. An existing journal keeps its format. `true` fails with `invalid` if the
-   * existing journal is not chained.
+   * True if each line contains a SHA-256 of the previous line's hash and of its own bytes. So `verify` detects changes
+   * to the file, except for lines that were cut off at the end. An existing journal keeps its format. `true` fails with
+   * `invalid` if the existing journal is not chained.
    * @default false
    */
   readonly chained?: boolean | undefined
@@ -106,11 +106,11 @@ export interface FileOptions {
 }
 
 /**
- * Opens a journal of entries of any kind in a file, with one line of JSON for each entry: `{v, pos, at, entry}`. Appends that
- * arrive during a write are written together with the next write. Opening reads the whole file. An incomplete line at the end
- * was never confirmed, and is cut off. Fails with `corrupt` and a position if the file is damaged in any other way. Fails with
- * `busy` if another process writes the journal. The schema must declare bytes that can exceed 4 KiB as
- * `FileSystemEntry.Content`. All accepted entries are written before the scope closes.
+ * Opens a journal of entries of any kind in a file, with one line of JSON for each entry: `{v, pos, at, entry}`.
+ * Appends that arrive during a write are written together in the next write. Opening reads the whole file. An
+ * incomplete line at the end was never confirmed, and is cut off. Fails with `corrupt` and a position if the file is
+ * damaged in any other way. Fails with `busy` if another process writes the journal. The schema must declare bytes that
+ * can exceed 4 KiB as `FileSystemEntry.Content`. All accepted entries are written before the scope closes.
  *
  * @since 0.1.0
  */

@@ -3,8 +3,8 @@
  * from the recording, find drift, and undo changes. All functions read the journal as a stream and keep contents by reference.
  * Only `rerun` executes recorded requests, on the given filesystem.
  *
- * A change counts when it is answered. A journal of requests and answers does not show partial changes of a failed call.
- * `Journal.record` records each step, so its journal contains all changes.
+ * A change counts as made at the position of its answer. A journal of requests and answers does not show partial
+ * changes of a failed call. `Journal.record` records each step, so its journal contains all changes.
  *
  * @since 0.1.0
  */
@@ -184,9 +184,10 @@ export interface UndoOptions {
 }
 
 /**
- * Restores every path that changed after the position to its state at the position. The state is the kind, the content and the
- * link target. Also restores changed permission bits and times if the journal knows their former values. Undoes all changes or
- * none, even after a failure or an interruption. Returns the changes in path order.
+ * Undoes the changes after the position `to`: each changed path gets the state that it had at this position. The state
+ * is the kind, the content and the link target. Also restores changed permission bits and times if the journal knows
+ * their former values. Undoes all changes or none, even after a failure or an interruption. Returns the changes in path
+ * order.
  *
  * Fails with Conflict before any change if a content or permission bits differ from the result of the last entry. Fails with
  * NotRecorded if no entry has the former state. Also fails with the errors of writing and deleting.

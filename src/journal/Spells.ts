@@ -97,8 +97,8 @@ export interface CallerOptions {
  */
 export interface Options extends CallerOptions {
   /**
-   * True if the leaf accepts FileEdit, so that an edit is one step. Otherwise an edit is a read followed by a write. @default
-   * false
+   * True if the leaf accepts FileEdit, so that an edit is one step. Otherwise an edit is a read followed by a write.
+   * @default false
    */
   readonly extended?: boolean | undefined
   /** The prefix for the names of the daemons and for the ids of file entries. @default "spells" */

@@ -8,8 +8,8 @@
  * tested again by itself.
  *
  * The rewrite is correct because a line feed has the same effect as the end of the text. Every part that consumes a
- * character fails at a line feed and at the end. For "\b", "\B" and the lookarounds of a whole word, neither a line feed
- * nor the end of the text is a word character.
+ * character fails at a line feed and at the end. For "\b", "\B" and the lookarounds of a whole-word search, neither a
+ * line feed nor the end of the text is a word character.
  */
 import type { Question } from "./scan.ts"
 

@@ -13,8 +13,8 @@ import { dirname, Fs } from "./node.ts"
  * The events that a published file survives.
  *
  * - `none`: a crash of the program
- * - `file`: also a machine crash, after which the name may refer to the old file again
- * - `full`: a machine crash, after which the name refers to the new file; on Windows the same as `file`
+ * - `file`: also a machine crash, but the name may then refer to the old file
+ * - `full`: also a machine crash, and the name then refers to the new file; on Windows the same as `file`
  */
 export type Durability = "none" | "file" | "full"
 

@@ -44,7 +44,7 @@ const rowsByCode: Readonly<Record<string, Row>> = {
   ERR_INVALID_ARG_VALUE: invalidName
 }
 
-/** The error numbers of EDQUOT (quota exceeded) on Linux and macOS. The runtime has no name for this error. */
+/** The error numbers of EDQUOT (quota exceeded) on Linux and macOS. Node has no name for this error. */
 const rowsByNumber: Readonly<Record<number, Row>> = { [-122]: Fault.diskFull, [-69]: Fault.diskFull }
 
 const translate = (code: string, error: Partial<SystemError>, kind?: Kind): Fault.Fault => {
@@ -57,9 +57,9 @@ export const faultOfCode = (code: string): Fault.Fault => translate(code, {})
 /**
  * Returns the fault for an error of `node:fs`. Rethrows any other error, because it is a defect of this program.
  *
- * The original error is in `cause`, for the debug log. The message of this error contains host paths; the other fields
- * of the fault never contain them. `kind` is the kind of the entry. `code` replaces the error's own code if a more
- * precise code is known.
+ * The original error is in `cause`, for the debug log. Its message contains host paths; the other fields of the fault
+ * never contain host paths. `kind` is the kind of the entry. `code` replaces the error's own code if a more precise
+ * code is known.
  */
 export const faultOf = (error: unknown, kind?: Kind, code?: string): Fault.Fault => {
   if (!isSystemError(error)) throw error
@@ -93,7 +93,7 @@ export const awaited = <A, E>(start: Start<A>, toError: (error: unknown) => E): 
 
 export const awaitCall = <A>(start: Start<A>): Effect.Effect<A, Fault.Fault> => awaited(start, faultOf)
 
-/** Waits until the bytes of a file, or the names in a directory, are on the disk. */
+/** Flushes the bytes of a file, or the names in a directory, to the disk. */
 export const sync = <E>(descriptor: number, toError: (error: unknown) => E): Effect.Effect<void, E> =>
   awaited<void, E>((done) => Fs.fsync(descriptor, (error) => done(error, undefined)), toError)
 
@@ -141,10 +141,7 @@ export const readAt = (descriptor: number, bytes: Uint8Array, offset: number): n
   return done
 }
 
-/**
- * Closes a descriptor and ignores errors. Use this function only for descriptors whose failed close cannot lose written
- * data.
- */
+/** Closes a descriptor and ignores errors. Use this function only if a failed close cannot lose written data. */
 export const closeQuietly = (descriptor: number): void => {
   try {
     Fs.closeSync(descriptor)

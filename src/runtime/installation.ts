@@ -5,8 +5,8 @@
  * or if its name carries a code made with the key.
  *
  * The directory is `fs-algebra` in the user's state directory. If that directory is not usable (no home, a read-only
- * disk, another owner), a private directory in the temporary directory replaces it. If neither is usable, only this
- * process knows its key.
+ * disk, another owner), a private directory in the temporary directory replaces it. If neither is usable, the key
+ * exists only in the memory of this process.
  */
 import type { KeyObject } from "node:crypto"
 import * as Config from "effect/Config"
@@ -73,7 +73,7 @@ const readKey = (path: string): Buffer | undefined => {
 const makeKey = (path: string): Buffer | undefined => {
   try {
     const draft = `${path}.${randomBytes(9).toString("hex")}`
-    // If another process was first, or another entry has the name, the following read decides.
+    // The name may be taken, by the key of another process or by another entry. `readKey` below accepts only a valid key.
     writeFile(path, randomBytes(keyLength), { draft, durability: "file", replaces: false })
   } catch (error) {
     throwIfTransient(error)
@@ -84,7 +84,7 @@ const makeKey = (path: string): Buffer | undefined => {
 
 let cachedKey: KeyObject | undefined
 
-/** Returns the key as a KeyObject. An HMAC takes a tenth of the time with this object as with the bytes. */
+/** Returns the key as a KeyObject. An HMAC with this object takes a tenth of the time of an HMAC with the bytes. */
 const key = (): KeyObject => {
   if (cachedKey === undefined) {
     const at = directory()

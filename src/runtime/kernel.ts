@@ -7,7 +7,7 @@
 export interface Kernel {
   /** Returns the whole memory, which is valid until the next `grow`. Files are read directly into it, from `data` on. */
   readonly memory: () => Buffer
-  /** The offset at which the caller's bytes begin. All other offsets are relative to it. */
+  /** The offset in `memory` at which the caller's bytes begin. All other offsets are relative to `data`. */
   readonly data: number
   readonly capacity: () => number
   /**
@@ -58,7 +58,7 @@ export const code =
   "CyAAIQYCQANAIAogC08NASAGIAdPBEAgBiABTw0CIAYjBGohByAFEAgLIAYgByABIAUQCSEIIAgjA0YEQCAHIQYMAQsgAiAAIAgQAmohAiAIIAEQBSEJIAog" +
   "AjYCACAKIAAgCBAEIwJrNgIEIAogCSMCazYCCCAKQQxqIQogAkEBaiECIAlBAWohACAAIQYMAAsLIAojAWtBDG4L"
 
-/** Creates the SIMD kernel from `code`. Returns `undefined` if WebAssembly, its SIMD or memory is missing. */
+/** Creates the SIMD kernel from `code`. Returns `undefined` without WebAssembly SIMD, or if memory is exhausted. */
 export const makeSimd = (code: string, maxLines = 16_384): Kernel | undefined => {
   interface Exports {
     readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
@@ -153,8 +153,8 @@ export const makeSimd = (code: string, maxLines = 16_384): Kernel | undefined =>
 export const makePlain = (maxLines = 16_384): Kernel => {
   const maxNeedleBytes = 64
   /**
-   * The number of bytes in a piece. Searching in pieces prevents repeated scans to the end for a needle that does not
-   * occur.
+   * The number of bytes searched at a time. Without pieces, every call of `lines` would scan to the end for a needle
+   * that does not occur.
    */
   const pieceBytes = 65_536
   let memory: Buffer = Buffer.alloc(4 * 1024 * 1024)

@@ -16,9 +16,9 @@
   ;; The needles: 16 records of 256 bytes. The fields of a record, by offset:
   ;;   0    the length of the needle
   ;;   4, 8 the indices of the two bytes that are compared first
-  ;;   12   the address of its next match, $none if the block has no more matches, or 0 if it has not been searched for
+  ;;   12   the address of the needle's next match, $none if the block has no more matches, or 0 before the first search
   ;;   64   the bytes of the needle, in lower case if the search ignores case
-  ;;   128  a mask that is or'ed to the bytes of the text: 0x20 for letters if the search ignores case, otherwise 0
+  ;;   128  a mask that is ORed with the bytes of the text: 0x20 for letters if the search ignores case, otherwise 0
   ;;   192  0xff for each byte of the needle, 0 after its end
   (global $needles (export "needles") i32 (i32.const 0))
   ;; The results: triples of line number, start and end. Start and end are relative to $data.

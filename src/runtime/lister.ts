@@ -14,9 +14,9 @@ export interface Listing {
    */
   readonly mayBeLossy: boolean
   /**
-   * Five numbers for the directory, from before the listing, and then five numbers for each name, if requested: size,
-   * mode, mtimeMs, ctimeMs, inode. The directory has its device number instead of a size. The size of a missing entry is
-   * NaN.
+   * Five numbers for the directory, read before the listing, and then five for each name: size, mode, mtimeMs, ctimeMs,
+   * inode. The first number of the directory is its device number. The size of an entry that no longer exists is NaN.
+   * Present only if requested.
    */
   readonly stats?: Float64Array<ArrayBuffer> | undefined
 }
@@ -64,7 +64,7 @@ export const makeLister = (
   try {
     self = fs.readlinkSync("/proc/self")
   } catch {
-    // Without `/proc/self`, the path with `self` is used, which the system resolves at each call.
+    // Keep `self` in the paths. The system resolves it at each call.
   }
 
   const listingWithStats = (descriptor: number, base: string): Listing => {

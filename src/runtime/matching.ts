@@ -1,8 +1,8 @@
 /**
- * Searches contents in memory: on this thread for an expression known to be fast, otherwise in workers with a time
- * budget per file.
+ * Searches contents in memory. An expression that is known to be fast runs on this thread. Any other expression runs in
+ * workers, with a time budget per file.
  *
- * A regular expression cannot be interrupted, but its thread can be terminated.
+ * A regular expression cannot be interrupted, but the thread that runs it can be terminated.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -37,15 +37,15 @@ export interface Searchable {
 
 export interface Matching {
   /**
-   * Searches on this thread for a few milliseconds. Returns the results of the first contents, and of at least one
-   * content.
+   * Searches the contents in order on this thread for a few milliseconds. Returns the results of the searched contents,
+   * at least one.
    */
   readonly searchInline: (query: Query, some: Searchable) => ReadonlyArray<Matched>
   readonly searchInWorkers: (query: Query, some: Searchable) => Effect.Effect<ContentSearchResult>
 }
 
 /**
- * Sends a job to the workers. Returns its answer when no thread works on the job any more.
+ * Sends a job to the workers. Returns the answer only when no thread works on the job any more.
  *
  * An interruption withdraws the job and waits for its end.
  */
@@ -133,7 +133,7 @@ export const searchWithoutNode: Matching["searchInline"] = (query, { contents, f
 const restOf = ({ contents, from, pathOf }: Searchable, done: number): Searchable =>
   done === 0 ? { contents, from, pathOf } : { contents: contents.slice(done), from: 1, pathOf: (index) => pathOf(done + index) }
 
-/** Searches in workers. If an answer covers only the first contents, the other contents are sent again. */
+/** Searches in workers. If an answer covers only the first contents, sends the other contents in a new job. */
 const searchByWorkers: Matching["searchInWorkers"] = (query, some) =>
   Effect.scoped(
     Effect.flatMap(shared, (workers) => {

@@ -1,9 +1,9 @@
 /**
- * The modules of Node that this library uses, looked up instead of imported. So code that works only in memory also
- * runs without Node.
+ * The modules of Node that this library uses. They are looked up, not imported, so that code that works only in memory
+ * also runs without Node.
  *
- * Portable code gets a replacement; a function that needs host files throws when it is called. Modules that load
- * slowly, such as `crypto`, are looked up at the first use.
+ * Without Node, portable code gets replacements, and a function that needs host files throws when it is called. Modules
+ * that load slowly, such as `crypto`, are looked up at the first use.
  */
 import type * as NodeBuffer from "node:buffer"
 import type * as NodeCrypto from "node:crypto"
@@ -56,7 +56,7 @@ export declare namespace Fs {
 }
 export const realpathSync = (path: string): string => Fs.realpathSync(path)
 
-/** Returns the target of a symlink as bytes. Deno returns a Uint8Array that is not a Buffer. */
+/** Returns the target of a symlink as bytes. Makes it a Buffer, because Deno returns another Uint8Array. */
 export const readLinkBytes = (path: string | Buffer): Buffer => {
   const bytes: Uint8Array = Fs.readlinkSync(path, { encoding: "buffer" })
   return Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength)
@@ -114,7 +114,7 @@ export const randomBytes = (length: number): Buffer =>
   isNode ? crypto().randomBytes(length) : Buffer.from(globalThis.crypto.getRandomValues(new Uint8Array(length)))
 export const randomInt = (max: number): number => crypto().randomInt(max)
 
-/** Returns a random UUID. Works on every page; a browser's `randomUUID` needs HTTPS. */
+/** Returns a random UUID. Also works on pages without HTTPS, where a browser has no `randomUUID`. */
 export const randomUUID = (): string => {
   if (isNode) return crypto().randomUUID()
   const bytes = randomBytes(16)

@@ -11,7 +11,7 @@ import { codeOf } from "../model/realms.ts"
 
 const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT"
 
-/** Returns the real path. Resolves the symlinks one by one if the system cannot, as on some Windows disks. */
+/** Returns the real path. Node resolves the symlinks one by one if the system call fails, as on some Windows disks. */
 const resolveReal = (path: string): string => {
   try {
     return Fs.realpathSync.native(path)
@@ -24,7 +24,7 @@ const resolveReal = (path: string): string => {
 const hasParentSegment = (path: string): boolean => path.split(sep).includes("..")
 
 /**
- * Returns the real path, also of a path that does not exist yet.
+ * Returns the real path. The path need not exist.
  *
  * Returns `undefined` for a path that is relative, contains "..", or leads through a broken symlink.
  */
@@ -66,7 +66,7 @@ const namesOf = (path: string): ReadonlyArray<string> => path.split(sep).filter(
  */
 export const leadsInto = (path: string, directories: ReadonlyArray<string>): boolean => {
   const isIn = (at: string): boolean => directories.some((directory) => isInside(directory, at))
-  // Names in another case and short names of Windows can be resolved only by the system.
+  // Only the system can resolve names in another case and the short names of Windows.
   const real = resolvePath(path)
   if (real !== undefined && isIn(real)) return true
   let at = parse(path).root
@@ -147,7 +147,7 @@ export const reachabilityFault = (argument: string, directory: string): Fault | 
     real === undefined
       ? 'it must be an absolute path without ".." and without broken symbolic links'
       : leadsInto(directory, listOpen())
-        ? "it lies inside the root of a filesystem, where its users could reach it"
+        ? "it lies inside the root of an open filesystem, whose users could reach it; choose a directory outside"
         : undefined
   return detail === undefined ? undefined : { _tag: "InvalidArgument", argument, detail }
 }

@@ -30,7 +30,8 @@ export const stateDirectory = ({ environment, home, platform }: Machine): string
 const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
 
 /**
- * The codes of temporary errors, which say nothing about the file. The caller must not use another directory instead.
+ * The error codes of exhausted descriptors and memory. Such an error says nothing about the file, so the caller must
+ * not use another directory because of it.
  */
 const transientCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
@@ -39,8 +40,8 @@ export const throwIfTransient = (error: unknown): void => {
 }
 
 /**
- * Tests whether only this user can access a file or directory. Windows has no such bits; users' directories are private
- * there.
+ * Tests whether only this user can access a file or directory. Returns true on Windows, which has no permission bits;
+ * users' directories are private there.
  */
 export const isPrivate = (stats: NodeFs.Stats): boolean =>
   process.geteuid === undefined || (stats.uid === process.geteuid() && (stats.mode & 0o077) === 0)

@@ -1,6 +1,6 @@
 /**
- * A short text that identifies this process and fits into a file name, and a test whether the process of such a text
- * has ended.
+ * Makes a short text that identifies this process and fits into a file name. Tests whether the process that a text
+ * identifies has ended.
  *
  * The system reuses pids. So the identity consists of three parts: the scope of the pid (one boot of one kernel, one
  * pid namespace), the pid, and the process's start time.
@@ -23,8 +23,8 @@ const tryRead = (read: () => string): string | undefined => {
 }
 
 /**
- * Returns `undefined` if the read fails. Throws if descriptors are exhausted, because callers would cache this temporary
- * failure.
+ * Returns `undefined` if the read fails. Throws if descriptors are exhausted, because callers would otherwise cache the
+ * result of this temporary failure.
  */
 const readUnlessExhausted = (read: () => string): string | undefined => {
   try {
@@ -108,8 +108,8 @@ const hasEnded = (fields: ReadonlyArray<string>): boolean =>
 /**
  * Tests whether the process has ended.
  *
- * Returns `undefined` if the state is unknown. The process may belong to another machine or container. Or another
- * process may have its pid, and the system reports no start time.
+ * Returns `undefined` if the state is unknown: the process belongs to another machine or container, or the system does
+ * not report start times, so that another process with the same pid cannot be told apart.
  */
 export const isDead = (identity: string): boolean | undefined => {
   const { hasOwnProc, pidScope } = ownIdentity()

@@ -1,7 +1,7 @@
 /**
  * Mutual exclusion between processes by entries in a directory.
  *
- * An entry is an empty file whose name gives its process and its role. A process creates its own entry before it looks for
+ * An entry is a file whose name gives its process and its role. A process creates its own entry before it looks for
  * other entries. So if two processes start at the same time, at least one of the two sees the other's entry.
  *
  * Names are never reused, so the entry of a dead process can be removed safely. For a process that cannot be looked up, the
@@ -15,8 +15,8 @@ import { Fs, join, randomBytes } from "./node.ts"
 import * as Identity from "./processIdentity.ts"
 
 /**
- * The settings of the entries for one purpose. Processes with other versions of this library read the names and times,
- * so both must stay compatible.
+ * The settings of one kind of entry, such as claims. Processes with other versions of this library read the names and
+ * times, so both must stay compatible.
  */
 export interface Settings {
   /**
@@ -62,8 +62,8 @@ export interface ProcessLock {
    * Returns the entries of other living processes, and removes the entries of dead processes. Ignores everything but
    * regular files.
    *
-   * If the state of a process is unknown, the age of its entry decides, compared with `own`. Without `own`, such an
-   * entry is ignored.
+   * If the state of a process is unknown, its entry counts as dead if it is older than the lease, by the clock of
+   * `own`. Without `own`, such an entry is ignored.
    */
   readonly others: (directory: string, own?: Held, role?: string) => ReadonlyArray<Entry>
   /** Removes the entries of dead processes, and the directory if no entry is left. */
@@ -87,9 +87,9 @@ export const rolesOf = (...roles: ReadonlyArray<string>): Pick<Settings, "nameOf
 /** The maximum number of retries when other processes remove the directory in which an entry is created. */
 const maxTries = 32
 
-const isDead = ({ directory, identity, name, owner: owned }: Entry): boolean | undefined => {
-  if (owned === owner()) return !paths.has(join(directory, name))
-  // The state is unknown, because another thread of this process may have ended.
+const isDead = ({ directory, identity, name, owner: entryOwner }: Entry): boolean | undefined => {
+  if (entryOwner === owner()) return !paths.has(join(directory, name))
+  // The entry may belong to another thread of this process. Whether that thread has ended is unknown.
   return identity === Identity.self() ? undefined : Identity.isDead(identity)
 }
 
@@ -104,8 +104,9 @@ const touch = (path: string): void => {
 const changed = (path: string): number | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })?.mtimeMs
 
 /**
- * Tests whether an entry is older than the lease, relative to the time of our own entry, which is refreshed first. An
- * entry with a time in the future was forged, so it also counts as older.
+ * Tests whether the last refresh of an entry is longer ago than the lease. Compares its time with the time of our own
+ * entry, which is refreshed first. An entry whose time is later by more than the lease was forged, and counts as older
+ * too.
  */
 const isOlder = (path: string, than: string, lease: number): boolean => {
   touch(than)
@@ -113,13 +114,7 @@ const isOlder = (path: string, than: string, lease: number): boolean => {
   return old === undefined || (now !== undefined && Math.abs(now - old) > lease)
 }
 
-export const make = ({
-  directoryMode,
-  leaseMillis: lease,
-  nameOf,
-  pattern,
-  refreshMillis: refreshed
-}: Settings): ProcessLock => {
+export const make = ({ directoryMode, leaseMillis: lease, nameOf, pattern, refreshMillis }: Settings): ProcessLock => {
   const isTemporary = directoryMode !== undefined
 
   const create = (directory: string, name: string): void => {
@@ -177,7 +172,7 @@ export const make = ({
         paths.delete(path)
         throw error
       }
-      return { directory, path, name, role, timer: setInterval(() => touch(path), refreshed).unref() }
+      return { directory, path, name, role, timer: setInterval(() => touch(path), refreshMillis).unref() }
     },
     remove: ({ directory, path, timer }) => {
       clearInterval(timer)

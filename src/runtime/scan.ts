@@ -41,8 +41,8 @@ export const scan = (question: SearchPattern, text: string, from: number, limit:
   /**
    * Returns a function that finds `needle` in linear time.
    *
-   * `String.indexOf` is linear for needles up to 250 characters. Of a longer needle, only the first 200 characters are
-   * searched with `indexOf`, and the others are compared with the Knuth-Morris-Pratt algorithm.
+   * `String.indexOf` is linear for needles up to 250 characters. For a longer needle, `indexOf` finds the first 200
+   * characters, and the Knuth-Morris-Pratt algorithm compares the others.
    */
   const finder = (needle: string): ((from: number) => number) => {
     const head = needle.slice(0, 200)
@@ -133,7 +133,7 @@ const lineOf = (text: string, begin: number, lf: number): string =>
 const linesAbove = (text: string, start: number, at: number, limit: number): Array<string> => {
   const lines: Array<string> = []
   for (let end = at; lines.length < limit && end > start;) {
-    // Avoid a negative index, which `lastIndexOf` treats as 0, the place of the line feed of an empty first line.
+    // `lastIndexOf` treats a negative index as 0, where an empty first line has its line feed. So avoid such an index.
     const begin = end < 2 ? start : Math.max(text.lastIndexOf("\n", end - 2) + 1, start)
     lines.push(lineOf(text, begin, end - 1))
     end = begin
@@ -152,8 +152,8 @@ const linesBelow = (text: string, at: number, limit: number): Array<string> => {
 }
 
 /**
- * Yields the matches with their context lines, one at a time, because together they can be many times as long as the
- * text.
+ * Yields the matches one at a time, each with its context lines. All context lines together can be many times as long
+ * as the text.
  */
 export const withContextLines = function* <M extends LineMatch>(
   text: string,

@@ -29,7 +29,7 @@ export interface ProcessSearch {
   /** Returns the number of jobs that can be sent now. Returns 0 while no process is ready, and after a process has failed. */
   readonly room: () => number
   readonly send: (job: SearchJob) => void
-  /** False once a process has ended during a job of this search, which then goes on without processes. */
+  /** False after a process has ended during a job of this search. The search then continues without processes. */
   readonly isUsable: () => boolean
   /** Cancels all jobs. Their `done` is then not called. */
   readonly end: () => void
@@ -38,7 +38,7 @@ export interface ProcessSearch {
 export interface SearchProcesses {
   /** Tests whether a process is ready, so that the first job does not wait for a start. */
   readonly areWarm: () => boolean
-  /** Starts the processes if necessary. Returns `undefined` if no process can be started. */
+  /** Begins a search. Starts the processes if necessary. Returns `undefined` if no process can be started. */
   readonly begin: (tree: TreeSearch, refuseHardlinks: boolean) => ProcessSearch | undefined
   /** Ends all processes. */
   readonly end: () => void
@@ -75,26 +75,26 @@ const retryDelayMillis = 10_000
 const idleLifetimeMillis = 5000
 const tickMillis = 100
 const maxQuietTicks = 2
-/** Milliseconds without progress, in addition to the time budget of a pattern, after which a process is killed. */
+/** The milliseconds without progress after which a process is killed, in addition to the pattern's time budget. */
 const graceMillis = 300
-/** Milliseconds without progress after which a process is killed, without a time budget. A disk may respond slowly. */
+/** The milliseconds without progress after which a process is killed if there is no time budget. A disk may be slow. */
 const slowDiskMillis = 10_000
-/** Milliseconds without progress after which a process is killed if its search has ended. */
+/** The milliseconds without progress after which a process is killed if its search has ended. */
 const withdrawnMillis = 300
 
-/** Tests whether `execPath` is Node on Linux, and this program may start processes. */
+/** Tests whether `execPath` is Node on Linux and whether this program may start processes. */
 const canStart = (): boolean => {
   if (!isNode || process.platform !== "linux") return false
   const { bun, deno, electron } = process.versions as Record<string, string | undefined>
   if (bun !== undefined || deno !== undefined || electron !== undefined) return false
-  // Some programs contain Node and the application in one file, which would start the application again.
+  // If the file contains both Node and an application, it would start the application again.
   if (!/^node(?:js)?[-.\d]*$/.test(basename(process.execPath))) return false
   const permission = (process as { readonly permission?: { readonly has: (scope: string) => boolean } }).permission
   if (permission !== undefined && !permission.has("child")) return false
   return !((builtin<typeof Sea>("node:sea") as { readonly isSea?: () => boolean }).isSea?.() ?? false)
 }
 
-/** Returns a report that leaves all directories of a job. */
+/** Returns a report that no directory of a job was searched. */
 const untouched = ({ directories }: SearchJob): TreeReport => ({
   ticket: progressTicket,
   directories: new Int32Array(3 * directories.length),
@@ -143,7 +143,10 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
   /** The time until which no process is started, after a failed start. */
   let retryTime = 0
 
-  /** The user and groups of the processes. If this process changes its user, processes of the old user must not read for it. */
+  /**
+   * The user and groups of the processes. If this process changes its user, processes of the old user must not serve
+   * it.
+   */
   let identity = identityOf()
 
   const delayStarts = (): void => {
@@ -158,7 +161,7 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
     child.stdin!.write(value)
     child.stdin!.uncork()
   }
-  /** Tests whether a slot may get jobs. One that has been silent for a while may work on a pattern that never ends. */
+  /** Tests whether a slot may get jobs. A process that has been silent for a while may run a pattern that never ends. */
   const isResponsive = ({ isReady, quietTicks }: Slot): boolean => isReady && quietTicks <= maxQuietTicks
 
   const order = (slot: Slot, value: Order): void => sendFrame(slot, serialize(value))
@@ -178,8 +181,8 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
         : tree.query.patternBudgetMillis + graceMillis
 
   /**
-   * Kills the process if it makes no progress. Counts ticks instead of time, because this process may be too busy to
-   * receive a report.
+   * Kills the slot's process if it makes no progress. Counts ticks instead of time, because this program may itself be
+   * too busy to receive a report.
    */
   const watch = (slot: Slot): void => {
     slot.quietTicks = 0

@@ -9,7 +9,7 @@ import { Fs } from "./node.ts"
 export interface SearchProgram {
   /** The arguments with which Node runs the program. */
   readonly args: ReadonlyArray<string>
-  /** The text that the program reads first: compressed by brotli, in base64. */
+  /** The program, compressed with brotli, in base64. Node reads it from its input. `undefined` if `args` name a file. */
   readonly text: string | undefined
 }
 

@@ -59,8 +59,8 @@ export interface Search {
   /** Tests whether any file from index `from` on no longer existed. */
   readonly hasGone: (from: number) => boolean
   /**
-   * Returns the results so far, perhaps only for the first files. The caller must call it only once, because it
-   * transfers its buffers.
+   * Returns the results of the files searched so far. Must be called only once, because the caller may transfer the
+   * buffers of the results to another thread.
    */
   readonly answer: () => PackedMatches
 }
@@ -274,7 +274,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         return true
       }
       if (literal!.length > maxLinearLength) {
-        // `scan` skips a leading byte order mark, so a mark is prepended.
+        // `scan` skips a leading byte order mark. Prepend one, so that it keeps a mark of the line itself.
         const match = scan(question, `\ufeff${line}`, 1, 1)[0]
         if (match === undefined) return false
         matchStart = match.matchStart
@@ -339,8 +339,8 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       }
     }
     /**
-     * Tests the lines in which the expression matches the text as a whole. `start` is the offset of an ASCII text in
-     * the memory.
+     * Tests the lines in which the multi-line expression matches. `start` is the offset of the text in the memory, or
+     * `undefined` if the text is not ASCII.
      */
     const testMatchingLines = (expression: RegExp, text: string, start: number | undefined, line: number): void => {
       const isExact = start !== undefined && !text.includes("\r")
@@ -474,7 +474,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
           : unreadable
       }
       const found = size > maxBytes ? tooLarge : content(size)
-      // A short read can come from a device. The kind is checked only if the answer depends on the bytes.
+      // A device can return a short read too. Skip the check of the kind if bytes were read and none matched.
       return (found === 0 && size > 0) || fs.fstatSync(file).isFile() ? found : unreadable
     }
 

@@ -7,7 +7,7 @@ import type { PackedMatches } from "./packed.ts"
 import type { Query } from "../model/search.ts"
 import type { Batch, Searcher } from "./searcher.ts"
 
-/** A job for a worker. Tickets count from 1. A query is sent once and stored at `queryIndex`. */
+/** A job for a worker. Tickets count from 1. A worker stores each query at `queryIndex`, so a query is sent only once. */
 export type WorkerOrder =
   | {
       readonly _tag: "List"

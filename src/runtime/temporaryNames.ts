@@ -124,5 +124,5 @@ const hasSegment = (path: string, test: (name: string) => boolean): boolean =>
 
 export const hasOwnName = (path: string): boolean => hasSegment(path, isOwnName)
 
-/** Tests whether a path contains a name in progress, in any case, for disks that ignore case. */
+/** Tests whether a path contains a name in progress. Ignores case, for case-insensitive disks. */
 export const hasNameInProgress = (path: string): boolean => path.includes(".~") && hasSegment(path.toLowerCase(), isInProgress)

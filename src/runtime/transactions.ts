@@ -5,7 +5,7 @@
  * root.
  *
  * A record is a file named `<id>.<state>`. Its first line gives the process and the roots; the writer of the record
- * defines the other lines. A file with such a name is complete. A rename of the file changes the state.
+ * defines the other lines. A file gets such a name only when it is complete. Renaming the file changes the state.
  */
 import * as Effect from "effect/Effect"
 import { Fs, join, randomBytes } from "./node.ts"
@@ -51,8 +51,9 @@ export interface Entry {
   readonly modified: number
 }
 
-/** The ids of this process's running transactions, and of the transactions that it could not finish. */
+/** The ids of this process's running transactions. */
 export const runningIds = new Set<string>()
+/** The ids of the transactions that this process could not finish. */
 export const unfinishedIds = new Set<string>()
 
 const recordPattern = /^([0-9a-f]{18})\.(turn|preparing|forward|back|done)$/
@@ -105,12 +106,12 @@ const parseHeader = (line: string): Header | undefined => {
   }
 }
 
-/** The codes of temporary errors, which say nothing about the file. */
+/** The error codes of exhausted descriptors and memory. Such an error says nothing about the file. */
 const transientCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
 /**
- * Runs `use` with the opened record. Returns "gone" if the file is missing, and `undefined` for anything but a regular
- * file of this user. Throws temporary errors.
+ * Runs `use` with the opened record. Returns "gone" if the file is missing. Returns `undefined` if it is no regular
+ * file of this user, is too large or cannot be read. Throws temporary errors.
  */
 const withRecord = <A>(file: string, use: (descriptor: number, stats: Fs.Stats) => A): A | "gone" | undefined => {
   let descriptor: number | undefined
@@ -154,7 +155,7 @@ export const bodyOf = ({ file }: Entry): Effect.Effect<string | undefined, Fault
 
 export interface Listing {
   readonly entries: ReadonlyArray<Entry>
-  /** The files that have the name of a record but invalid content. They have been renamed. */
+  /** The new paths of files with the name of a record but invalid content. `markBroken` has renamed these files. */
   readonly broken: ReadonlyArray<string>
 }
 
@@ -171,7 +172,7 @@ export const markBroken = (file: string): string => {
   return kept
 }
 
-/** The age in milliseconds from which an unfinished record counts as the leftover of a killed process. */
+/** The age in milliseconds after which a draft counts as the leftover of a killed process. */
 const draftStaleAfter = 60 * 60 * 1000
 
 const sweepDraft = (file: string, now: number): void => {
@@ -212,7 +213,10 @@ const readAll = (now: number | undefined, left = maxLists): Listing => {
   return isWhole || left === 0 ? { entries, broken } : readAll(now, left - 1)
 }
 
-/** Returns all records, with a single system call if there are none. With `now`, removes drafts older than an hour. */
+/**
+ * Returns all records. Makes only one system call if there are none. With `now` (milliseconds since the epoch), removes
+ * drafts that are older than an hour.
+ */
 export const list = (now?: number): Effect.Effect<Listing, Fault> => readRecords(() => readAll(now))
 
 export const isRelated = (one: Root, other: Root): boolean =>
@@ -235,8 +239,8 @@ const isDirectory = (path: string): boolean => {
 /**
  * Returns the current identity of a recorded root.
  *
- * A disk may get another device number after a reboot or a remount. The directory is the same if path and inode are
- * equal and it contains the staging directory of the transaction.
+ * A disk may get another device number after a reboot or a remount. A directory is the same root if its path and its
+ * inode are the same and the directory contains the staging directory of the transaction.
  */
 const currentRoot = (root: Root, name: string): Root => {
   const there = rootAt(root.path)

@@ -1,9 +1,9 @@
 /**
  * Worker threads that list directories and search files with synchronous calls, in parallel on all cores.
  *
- * Each worker has two jobs at a time, so it never waits for a job. A regular expression can backtrack without end; it can
- * be stopped only by terminating the worker's thread. Workers start at their first use. They keep the program alive only while a job is
- * pending.
+ * Each worker has two jobs at a time, so it never waits for a job. A regular expression can backtrack without end; only
+ * the termination of its thread stops it. Workers start at their first use. They keep the program alive only while a
+ * job is pending.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -222,7 +222,7 @@ const maxJobsPerWorker = 2
 
 /**
  * The time in milliseconds in which a worker must stop a withdrawn job before its thread is terminated. Starting a new
- * worker takes as long.
+ * worker takes about as long.
  */
 const withdrawalGraceMillis = 40
 
@@ -295,7 +295,7 @@ export const make = (size: number, start: StartWorker = startWorker): WorkerPool
     if (!job.isWithdrawn) job.answer(report)
     completeJob(job)
   }
-  /** Ends a thread. Its other jobs return to the front of the queues. */
+  /** Ends a thread, and then completes the jobs in `done`. The thread's other jobs return to the front of the queues. */
   const endThread = (slot: WorkerSlot, ...done: ReadonlyArray<Job>): void => {
     slot.isRetired = true
     slots.splice(slots.indexOf(slot), 1)
@@ -445,7 +445,7 @@ export const make = (size: number, start: StartWorker = startWorker): WorkerPool
     clearInterval(job.timer)
     // A worker reads the flag before it starts a job, so a job that the worker has not started is over.
     if (Atomics.load(slot.shared, progress.ticket) !== job.ticket) completeJob(job)
-    // The pattern may never let the worker reach the next file.
+    // The worker reads the flag only between files, and the pattern may never end.
     else job.timer = setTimeout(() => endThreadOfJob(slot, job, undefined), withdrawalGraceMillis)
   }
   const submitJob = (job: Job): (() => void) => {

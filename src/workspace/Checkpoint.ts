@@ -123,8 +123,8 @@ const isRestored = (
     : Effect.succeed(false)
 
 /**
- * Runs the effect. If the effect returns false, restores the session to its state before the effect. The filesystem may have
- * changed the session during its own restore.
+ * Runs the effect. If the effect returns false, restores the session to its state before the effect, because the filesystem may
+ * have changed the session during its own restore.
  */
 const restoreSessionIfUndone = <E, R>(
   session: Session,
@@ -336,8 +336,8 @@ export class Checkpoint extends Context.Service<Checkpoint, Operations>()("fs-al
 export const FilesystemSnapshots: Slice<FilesystemSnapshot> = sliceService
 
 /**
- * Returns the checkpoints of a session and a filesystem. `snapshots` belongs to the filesystem. Fails with SessionError
- * `duplicateSlice` if the session has another slice with the name of `FilesystemSnapshots`.
+ * Returns the checkpoints of a session and a filesystem. `snapshots` must be the snapshots of the filesystem. Fails with
+ * SessionError `duplicateSlice` if the session has another slice with the name of `FilesystemSnapshots`.
  *
  * @category constructors
  * @since 0.1.0
@@ -348,7 +348,7 @@ export const make = (options: {
 }): Effect.Effect<Operations, SessionError> => Effect.as(options.session.install(FilesystemSnapshots), makeService(options))
 
 /**
- * Provides checkpoints of the session and the snapshots in the context.
+ * Provides checkpoints. The session and the snapshots come from the context.
  *
  * @example
  * ```ts

@@ -7,10 +7,10 @@
  * - Existing directories are merged, and existing files are overwritten. If two mounts have the same target, the later
  *   mount wins.
  *
- * A file whose target is a directory fails with NotAFile. A file whose target is below a file fails with NotADirectory.
- * Files of an earlier mount count as existing files. If case or links give two files of one mount the same target, the call
- * fails with AlreadyExists. Names and paths have the same limits as in a write. `maxBytes` limits the total size of a
- * mount's files.
+ * A call fails with NotAFile if the target of a file is a directory, and with NotADirectory if the target is below a file.
+ * Files of an earlier mount count as existing files. If two files of one mount have the same target, because of letter case or
+ * links, the call fails with AlreadyExists. Names and paths have the same limits as in a write. `maxBytes` limits the total
+ * size of a mount's files.
  *
  * @since 0.1.0
  */

@@ -28,7 +28,7 @@ export {
 } from "../model/sessionError.ts"
 
 /**
- * The initial state of a session.
+ * The options of a new session.
  *
  * @since 0.1.0
  */
@@ -105,8 +105,8 @@ export interface Operations extends Slices {
   readonly events: Stream.Stream<unknown>
 
   /**
-   * Takes a snapshot. Replaces a snapshot with the same id. Fails with SessionError `outside` or `invalid`, and then keeps no
-   * snapshot.
+   * Takes a snapshot. Replaces a snapshot with the same id. Fails with SessionError `invalid` if the id is invalid, and with
+   * `outside` if the data of a participant cannot be captured. After a failure an existing snapshot stays.
    */
   readonly snapshot: (id?: string) => Effect.Effect<SessionSnapshot, SessionError>
   /** The snapshots in the order in which they were taken. */
@@ -186,7 +186,7 @@ export const layer = (options?: Options): Layer.Layer<Session, SessionError> => 
 export interface LoadOptions {
   /**
    * The slices that the file may contain. A slice that is missing in the file gets its initial items, in each session of a
-   * tree. The policy comes from the slice in this list and not from the file.
+   * tree. The policy of a slice comes from this list and not from the file.
    */
   readonly slices: ReadonlyArray<AnySlice>
 }
@@ -223,13 +223,13 @@ export interface DumpOptions<E = never> {
  * Writes a session and all sessions below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`. Both files contain the
  * state at one moment.
  *
- * `id` is the tag `session_id`, or else a new UUID. The target directory is created if necessary. A target that is a file,
- * or whose name ends in `.jsonl`, means its parent directory. Returns the path of the `.jsonl` file. If no slice of any
- * session has items, writes nothing and returns `undefined`.
+ * `id` is the tag `session_id`, or else a new UUID. The target directory is created if necessary. If the target is a file, or
+ * its name ends in `.jsonl`, its parent directory is used. Returns the path of the `.jsonl` file. If no slice of any session
+ * has items, writes nothing and returns `undefined`.
  *
  * Both files are replaced together. However this call ends, even by a kill of the process, `loadSessionTree` finds the old
- * pair or the new pair. Only one process at a time may dump with the same id. If the filesystem contains an earlier dump,
- * the archive omits the dump.
+ * pair or the new pair. Only one process at a time may dump with the same id. If the filesystem contains an earlier dump with
+ * this id, the archive omits that dump.
  *
  * An existing archive is replaced only if the `.jsonl` file names it. An existing `.jsonl` file is replaced only if it is a
  * dump. Other files with these names stay, and the call then fails with SessionError `invalid` before it writes.
@@ -253,8 +253,9 @@ export const dumpSessionTree = <E = never>(
  */
 export interface LoadTreeOptions<E = never> extends LoadOptions {
   /**
-   * The filesystem to restore from the archive, if the dump has one. A filesystem that is part of the session, such as
-   * VfsState, must be created with the loaded session and restored afterwards: `section.snapshots` restores `archive`.
+   * The filesystem to restore from the archive, if the dump has an archive. A filesystem that is part of the session, such as
+   * VfsState, does not exist before the load. Create it with the loaded session, and then restore `archive` with
+   * `section.snapshots`.
    *
    * @default nothing is restored
    */

@@ -10,8 +10,8 @@
  * - A snapshot of the session copies the directory. A rollback creates a new directory from that copy, under another path.
  *
  * Another program, such as a container, may use the directory at the same time, like a host directory. Calls can read and list
- * its files. A file that the program removes is NotFound. The slice describes a file after the first write through this
- * filesystem.
+ * the program's files. A call for a file that the program has removed fails with NotFound. The slice describes a file only after
+ * the first write through this filesystem.
  *
  * @since 0.1.0
  */
@@ -301,8 +301,8 @@ export interface Options extends Omit<CommonOptions, "policy"> {
    */
   readonly start?: "eager" | "lazy" | undefined
   /**
-   * The parent directory of the directories. If a session has several filesystems, only the option of the first filesystem is
-   * used.
+   * The directory on the machine in which the temporary directories are created. If a session has several filesystems, only the
+   * option of the first filesystem is used.
    *
    * @default os.tmpdir()
    */
@@ -363,7 +363,7 @@ export const make = Effect.fnUntraced(function* (
 })
 
 /**
- * Provides the filesystem of the session in the options. Without that option, uses the session in the context.
+ * Provides the filesystem of a session: of the session in the options, or else of the session in the context.
  *
  * @example
  * ```ts

@@ -27,7 +27,7 @@ export type Purpose = "snapshots" | "vfs" | "workspace"
 
 const namePattern = /^(fs-algebra-(?:snapshots|vfs|workspace)-([0-9a-z-]+)\.[0-9a-f]{8})\.([\w-]{22})$/
 
-/** Encodes a code in fewer characters, because the path of a socket in the directory may have at most 107 bytes. */
+/** Encodes a hexadecimal code in fewer characters, because the path of a socket in the directory may have at most 107 bytes. */
 const shortenCode = (code: string): string => Buffer.from(code, "hex").toString("base64url")
 
 const create = (parent: string, purpose: Purpose): Effect.Effect<string, Fault> =>

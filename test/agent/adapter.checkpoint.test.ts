@@ -308,7 +308,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("makes writes and checkpoints of other callers wait until the call is rolled back, and loses no write", () =>
+  it.effect("makes other writers wait until the failed call is rolled back, so that their writes are kept", () =>
     Effect.gen(function* () {
       const [reached, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const slow = half(Effect.andThen(Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(go)), fails), "slow")
@@ -354,7 +354,7 @@ describe("a checkpoint", () => {
   )
 })
 
-describe("a call that the caller itself makes between `begin` and `end`", () => {
+describe("a call that starts with `begin`", () => {
   const elsewhere = tool("elsewhere", () => Effect.die("it was called"))
   const begun = (options: Parameters<typeof started>[2] = {}) =>
     Effect.gen(function* () {

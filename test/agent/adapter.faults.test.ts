@@ -19,12 +19,12 @@ import { memory } from "./changing.ts"
 
 type Kind = "a failure" | "a defect" | "an interruption"
 
-/** Wraps the filesystem: once armed, its nth step (counted from 1) meets the planned fault. */
+/** Wraps the filesystem. After it is armed, the planned fault occurs at its nth step, counted from 1. */
 const broken = (fs: Algebra, nth: number, kind: Kind | undefined, when: "before" | "after") => {
   const reached = Deferred.makeUnsafe<void>()
   const state = { isArmed: false, steps: 0 }
-  // An interruptible pause lets the test's interruption arrive; a caller that is restoring the files cannot be
-  // interrupted and goes on.
+  // The test interrupts the call during this pause. A call that is restoring the files cannot be interrupted, and goes on after
+  // the pause.
   const pause = Effect.interruptible(Effect.repeat(Effect.yieldNow, { times: 20 }))
   const met: Effect.Effect<void, Fault> =
     kind === "a failure"
@@ -101,7 +101,7 @@ for (const [what, handler] of Object.entries(handlers)) {
   describe(what, () => {
     for (const kind of ["a failure", "a defect", "an interruption"] as const) {
       for (const when of ["before", "after"] as const) {
-        it.live(`leaves session and files either both old or both new after ${kind} ${when} any step`, () =>
+        it.live(`leaves the session and the files both unchanged or both changed after ${kind} ${when} any step`, () =>
           Effect.gen(function* () {
             const { after: changed, before: unchanged } = yield* tried(handlers["a tool that succeeds"])
             assert.notDeepEqual(changed, unchanged)
@@ -114,7 +114,7 @@ for (const [what, handler] of Object.entries(handlers)) {
               const isOld = JSON.stringify(after.notes) === JSON.stringify(before.notes)
               assert.deepStrictEqual(after, isOld ? before : changed, `step ${nth}`)
               if (Exit.isSuccess(exit) && exit.value.success) assert.isFalse(isOld, `step ${nth}`)
-              // When the rollback failed, the checkpoint is still there.
+              // If the rollback failed, the checkpoint still exists.
               else if (!isOld) assert.strictEqual(ids.length, 1, `step ${nth}`)
             }
           })

@@ -158,7 +158,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("by another tool is reported once, before the call of that tool", () =>
+  it.effect("that a tool makes to another tool is reported once, before the call of the first tool", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const self: { run?: Adapter.Run } = {}
@@ -340,7 +340,7 @@ describe("the deadline", () => {
     })
   )
 
-  it.effect("prevents a filesystem from being opened once the deadline has passed", () =>
+  it.effect("prevents a filesystem from being opened once it has passed", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const later = Effect.die("it was made")

@@ -119,7 +119,7 @@ describe("the message of a failure", () => {
   }
 
   for (const why of ["permission", "readOnly", "escape", "root", "link", "policy", "busy"] as const) {
-    it.effect(`explains AccessDenied with ${why} in a separate text`, () =>
+    it.effect(`has a text of its own for AccessDenied with the reason ${why}`, () =>
       Effect.gen(function* () {
         const message = yield* told(new E.AccessDenied({ ...at, why }))
         const marks = {

@@ -57,8 +57,8 @@ const removing = ({ port }: Algebra): Effect.Effect<unknown, unknown> => {
 }
 
 const everywhere: Record<string, Work> = {
-  "changes of several files": { run: (fs) => applyChanges(fs, changes), becomes: picture(after) },
-  "edits of several files": { run: editing, becomes: picture(edited) }
+  "a change of several files": { run: (fs) => applyChanges(fs, changes), becomes: picture(after) },
+  "an edit of several files": { run: editing, becomes: picture(edited) }
 }
 
 /** The changes under test. In memory, the removal of a directory has no steps that could fail midway. */
@@ -103,11 +103,11 @@ const broken = (ground: Ground, { becomes, run }: Work, planned: Planned): Effec
   )
 
 const ways: ReadonlyArray<readonly [claim: string, planned: Pick<Planned, "fault" | "when">]> = [
-  ["fails", { fault: { _tag: "IoError", code: "EIO", detail: "planned" } }],
-  ["reports a failure after it has succeeded", { fault: { _tag: "IoError", code: "EIO", detail: "planned" }, when: "after" }],
+  ["fails with IoError", { fault: { _tag: "IoError", code: "EIO", detail: "planned" } }],
+  ["succeeds but reports IoError", { fault: { _tag: "IoError", code: "EIO", detail: "planned" }, when: "after" }],
   ["fails with DiskFull", { fault: { _tag: "DiskFull" } }],
   ["is interrupted", { fault: "hang" }],
-  ["is interrupted after it has succeeded", { fault: "hang", when: "after" }]
+  ["succeeds and is then interrupted", { fault: "hang", when: "after" }]
 ]
 
 const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
@@ -117,9 +117,9 @@ for (const [place, ground, stride] of [
   ["on a host", host, soak ? 1 : 7]
 ] as const) {
   for (const [name, work] of Object.entries(works[place]!)) {
-    describe(`${name} ${place}, when one step`, () => {
+    describe(`${name} ${place}`, () => {
       for (const [claim, planned] of ways) {
-        it.live(`${claim}, leave either all files old or all files new, with no hidden leftover`, () =>
+        it.live(`is done completely or not at all, without leftovers, if one step ${claim}`, () =>
           Effect.gen(function* () {
             const path = planned.fault === "hang" ? interruptible : any
             const steps = yield* count(ground, work, path)

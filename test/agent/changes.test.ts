@@ -74,12 +74,12 @@ const made: ReadonlyArray<readonly [claim: string, changes: ReadonlyArray<FileCh
 
 const refused: ReadonlyArray<readonly [claim: string, changes: ReadonlyArray<FileChange>, error: Record<string, unknown>]> = [
   [
-    "another version",
+    "a file whose version differs from the expected version",
     [to("a.txt", "a\n", "A"), to("lone", "other", "x")],
     { _tag: "Conflict", path: "lone", actual: versionOf("lone") }
   ],
   [
-    "another version of one file alone",
+    "a single file whose version differs",
     [to("lone", "other", "x")],
     { _tag: "Conflict", path: "lone", actual: versionOf("lone") }
   ],
@@ -90,12 +90,16 @@ const refused: ReadonlyArray<readonly [claim: string, changes: ReadonlyArray<Fil
     { _tag: "Conflict", path: "lone", actual: versionOf("lone") }
   ],
   [
-    "another version of a file behind a link",
+    "a file behind a link whose version differs",
     [to("lone", "lone", "A"), to("to d/b.txt", "c", "x")],
     { _tag: "Conflict", path: "to d/b.txt" }
   ],
-  ["removing another version", [to("a.txt", "a\n", "A"), to("lone", "x", null)], { _tag: "Conflict", path: "lone" }],
-  ["moving another version", [moved("lone", "new", "other", "x")], { _tag: "Conflict", path: "lone" }],
+  [
+    "removing a file whose version differs",
+    [to("a.txt", "a\n", "A"), to("lone", "x", null)],
+    { _tag: "Conflict", path: "lone" }
+  ],
+  ["moving a file whose version differs", [moved("lone", "new", "other", "x")], { _tag: "Conflict", path: "lone" }],
   [
     "moving onto an existing file where none is expected",
     [moved("lone", "a.txt", "lone", "x")],
@@ -106,8 +110,12 @@ const refused: ReadonlyArray<readonly [claim: string, changes: ReadonlyArray<Fil
   ["removing a directory", [to("a.txt", "a\n", "A"), to("empty", "x", null)], { _tag: "NotAFile", path: "empty" }],
   ["removing a link", [to("lone", "lone", "A"), to("to a", "a\n", null)], { _tag: "NotAFile", path: "to a" }],
   ["writing below a file", [to("a.txt", "a\n", "A"), to("lone/x", null, "x")], { _tag: "NotADirectory", path: "lone" }],
-  ["one file twice", [to("a.txt", "a\n", "A"), to("a.txt", "a\n", "B")], { _tag: "InvalidArgument", path: "a.txt" }],
-  ["one file by two names", [to("a.txt", "a\n", "A"), to("to a", "a\n", "B")], { _tag: "InvalidArgument", path: "to a" }],
+  ["two changes of one file", [to("a.txt", "a\n", "A"), to("a.txt", "a\n", "B")], { _tag: "InvalidArgument", path: "a.txt" }],
+  [
+    "two changes of one file through two paths",
+    [to("a.txt", "a\n", "A"), to("to a", "a\n", "B")],
+    { _tag: "InvalidArgument", path: "to a" }
+  ],
   ["a file below another new file", [to("new", null, "A"), to("new/x", null, "B")], { _tag: "InvalidArgument" }]
 ]
 
@@ -187,7 +195,7 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("use the existing case of names on a case-insensitive filesystem", () =>
+  it.live("keep the case of existing names on a case-insensitive filesystem", () =>
     Effect.gen(function* () {
       const fs = make(yield* InMemory.make({ caseInsensitive: true, tree: { Docs: { "Read.me": "r" }, "A.txt": "a" } }))
       const twice = yield* Effect.flip(applyChanges(fs, [to("a.txt", "a", "b"), to("A.TXT", "a", "c")]))
@@ -206,7 +214,7 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("create nothing behind a link whose target has a name over the limits", () =>
+  it.live("create nothing behind a link whose target exceeds the limit on names", () =>
     Effect.gen(function* () {
       const long = { ...files, far: link("x".repeat(81)) }
       const fs = yield* memory(long)

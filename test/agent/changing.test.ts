@@ -392,7 +392,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("limits the diff in the message and in the value for long lines and for many lines", () =>
+  it.live("limits the length of the diff in the message and in the value", () =>
     Effect.gen(function* () {
       const long = '{"a":1,"b":2},'.repeat(40_000)
       const fs = yield* memory({ long, many: "a\n".repeat(30_000), short: "x\n" })

@@ -72,7 +72,7 @@ describe("the arguments of a call", () => {
       { edits: [{ path: "a", odl_string: "x" }], path: "a" },
       ['"edits[0].old_string" is missing', 'did you mean "old_string"?']
     ],
-    ["an object sent as a string", '{"path":"a"}', ["as a string that holds JSON, not as an object"]],
+    ["an object sent as a string", '{"path":"a"}', ["as a string that contains JSON, not as an object"]],
     ["a string", "src", ["as a string, not as an object"]],
     ["a list", [1], ["must be an object, and were a list"]],
     ["a number", 3, ["must be an object, and were a number"]],

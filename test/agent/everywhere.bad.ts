@@ -35,7 +35,7 @@ const everyPath = (path: string, message: RegExp) =>
 
 export const bad: ReadonlyArray<Row> = [
   {
-    name: "a mount point stands for the root, at a segment boundary only",
+    name: "a mount point stands for the root, but not as a part of a longer name",
     tree: files,
     settings: { mountPoint: "/workspace" },
     calls: [

@@ -56,7 +56,7 @@ const ofWriting: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "write_file overwrites, replaces or appends by its mode",
+    name: "write_file overwrites, replaces or appends, depending on its mode",
     tree: work,
     calls: [
       ok(
@@ -165,7 +165,7 @@ const ofWriting: ReadonlyArray<Row> = [
         /^"x\/" is not a valid path: it ends in "\/", which names a directory\. /
       ),
       fails("write_file", { path: "x", content: "", mode: "truncate" }, /"mode" must be .*"create".*and was "truncate"/),
-      fails("write_file", '{"path":"x","content":""}', /were sent as a string that holds JSON, not as an object/),
+      fails("write_file", '{"path":"x","content":""}', /were sent as a string that contains JSON, not as an object/),
       fails("write_file", [], /must be an object, and were a list/),
       fails("write_file", null, /"path" is missing; "content" is missing/)
     ]

@@ -201,7 +201,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "searches are ordered by the whole path",
+    name: "search results are sorted by path, with / as a character like any other",
     tree: { "a-b.txt": "x\n", "a.txt": "x\n", "a/b.txt": "x\n" },
     calls: [
       ok("glob", { pattern: "**/*.txt" }, "a-b.txt (2 bytes)\na.txt (2 bytes)\na/b.txt (2 bytes)\n3 matches"),

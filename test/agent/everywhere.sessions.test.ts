@@ -58,7 +58,7 @@ const withoutLinks = (files: Files): Files =>
 
 /** Rows whose calls leave directories empty, which this filesystem removes. */
 const leavesEmpty: ReadonlySet<string> = new Set([
-  "a mount point stands for the root, at a segment boundary only",
+  "a mount point stands for the root, but not as a part of a longer name",
   "a unified diff changes, makes and removes files"
 ])
 

@@ -60,7 +60,7 @@ describe("a missing service", () => {
     })
   )
 
-  it.effect("that its section could not open makes only the call fail", () =>
+  it.effect("makes only the call fail if the section of the tool could not provide the service", () =>
     Effect.gen(function* () {
       const error = new IoError({ operation: "open", path: "", detail: "broken", code: "EIO" })
       const { run } = yield* start([section("broken", { services: Effect.fail(error), tools: [untyped] })])

@@ -176,7 +176,7 @@ describe("read_file", () => {
         assert.isTrue(standsFor(shown!, expected[read.length + index]!), shown)
       })
       assert.strictEqual(rows.length, value.limit)
-      // The value holds the lines of the message.
+      // The value contains the lines of the message.
       assert.deepStrictEqual(
         rows.length === 0 ? [""] : value.content.split(/\r?\n/),
         rows.length === 0 ? [""] : rows.map(([, shown]) => shown!)

@@ -118,8 +118,10 @@ describe("interrupted and killed servers", () => {
       )
     })
   )
+})
 
-  it.live("can restore the latest snapshot even if every call takes a checkpoint", () =>
+describe("a session in which every call takes a checkpoint", () => {
+  it.live("restores the latest snapshot, not the checkpoint of the restore itself", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ "a.txt": "one\n" })
       const agent = yield* session(fs, Policy.checkpoint, yield* snapshotsOf(fs))

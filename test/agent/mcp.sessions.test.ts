@@ -164,7 +164,7 @@ describe("clients without a session over HTTP", () => {
       })
   })
 
-  it.effect("never count a file as read, because another client may have read it", () =>
+  it.effect("never count as having read a file, because another client may have read it", () =>
     Effect.gen(function* () {
       const call = yield* serving(Policy.readBeforeWrite)
       for (const path of ["a.txt", "d/b.txt"]) assert.isFalse((yield* call("read_file", { path })).isError)

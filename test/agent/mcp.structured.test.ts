@@ -140,7 +140,7 @@ describe("a binary file that is read as base64", () => {
 })
 
 describe("structured content", () => {
-  it.live("contains the message, is within the budget, and is not shortened", () =>
+  it.live("contains the message, and fits the budget without being shortened, if the tool has pages", () =>
     Effect.gen(function* () {
       const call = yield* asking({ structured: true })
       for (const [tool, args] of large) {
@@ -154,7 +154,7 @@ describe("structured content", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("contains hints, by which a client reads a whole directory and a whole file", () =>
+  it.live("names the next page, so that a client can read a whole directory and a whole file", () =>
     Effect.gen(function* () {
       const call = yield* asking({ structured: true })
       const names: Array<string> = []

@@ -167,7 +167,7 @@ describe("the tools over MCP", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("answer on every version of the protocol", () =>
+  it.effect("answer in every version of the protocol", () =>
     Effect.gen(function* () {
       const all = [
         McpProtocol.v2024_11_05,
@@ -318,7 +318,7 @@ describe("resources", () => {
     }).pipe(Effect.provide(access({ deny: { read: "*.env" } })), Effect.provide(files))
   )
 
-  it.live("notify a client of changes to a file to which it subscribed, unless a policy hides the file", () =>
+  it.live("cause a notice when a file changes to which a client subscribed, unless a policy hides the file", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       const both = Layer.merge(McpServer.registrations(), changeNotices(Effect.void))
@@ -336,7 +336,7 @@ describe("resources", () => {
     }).pipe(Effect.provide(access({ deny: { read: "*.env" } })), Effect.provide(files))
   )
 
-  it.effect("complete a path with at most a hundred names of its directory", () =>
+  it.effect("offer at most a hundred names of a directory as completions of a path", () =>
     Effect.gen(function* () {
       const client = yield* connect()
       const complete = (value: string) =>
@@ -467,7 +467,7 @@ describe("messages over standard input", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.live("never include a request to the client", () =>
+  it.live("never cause a request to the client", () =>
     Effect.gen(function* () {
       const roots = '{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}'
       const out = yield* served([initialize, '{"jsonrpc":"2.0","method":"notifications/initialized"}', roots])
@@ -508,7 +508,7 @@ describe("messages over standard input", () => {
   const answered = (id: number) => `{"jsonrpc":"2.0","id":${id},"result":{}}`
   const cancelled = (id: number) => `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}\n`
 
-  it.effect("that are cancelled while they wait release their ids, and let the server end", () =>
+  it.effect("that are cancelled while they wait release their ids, and do not keep the server from ending", () =>
     Effect.gen(function* () {
       const { answer, end, flow, hasEnded, received, send, settle, written } = yield* guarded
       const others = yield* Effect.forkScoped(
@@ -531,7 +531,7 @@ describe("messages over standard input", () => {
     })
   )
 
-  it.effect("that are cancelled while they run let the server end, which waits for all others", () =>
+  it.effect("that are cancelled while they run do not keep the server from ending, unlike all others", () =>
     Effect.gen(function* () {
       const { answer, end, hasEnded, send } = yield* guarded
       for (const id of [1, 2, 3]) yield* send(requested(id))

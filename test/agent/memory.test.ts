@@ -5,7 +5,7 @@ import type { FsPath } from "../../src/model/FsPath.ts"
 const path = "a" as FsPath
 const megabyte = "x".repeat(1024 * 1024)
 
-/** Fills the memory, which holds eight texts of this size, with the versions v1 to v8. */
+/** Fills the memory, which has room for eight texts of this size, with the versions v1 to v8. */
 const filled = (): Memory.Memory => {
   const memory = Memory.make()
   for (let version = 1; version <= 8; version++) memory.saw(path, `v${version}`, megabyte)

@@ -90,7 +90,7 @@ const gnuDiff = (at: string, { after, before }: { readonly before: Texts; readon
   return differing(at, "diff", "-ruN", "--text", ...args, "old", "new")
 }
 
-/** Removes the directories from the picture, because those of removed files stay. */
+/** Removes the directories from the tree, because the directories of removed files stay. */
 const withoutDirectories = (becomes: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(becomes).filter(([, kind]) => kind !== "directory"))
 
@@ -207,9 +207,8 @@ const byPatch = (at: string, { now, patch }: Drift): string | undefined => {
 }
 
 /**
- * Returns the results of both tools when the final newline is added or removed first. Models do not write `\ No
- * newline`, so apply_patch
- * does not require it.
+ * Returns the results of git and GNU patch if the final newline is first added or removed. apply_patch does not require the line
+ * `\ No newline at end of file`, because models do not write it.
  */
 const besideNewline = (at: string, { now, patch }: Drift): ReadonlyArray<string | undefined> => {
   const other = now.endsWith("\n") ? now.slice(0, -1) : `${now}\n`

@@ -369,10 +369,10 @@ const bad: ReadonlyArray<Refused> = [
     /^Line 3 .* lines follow a line without a newline/
   ],
   [
-    "lines that are added as the end of the file, but not at the end",
+    "lines that are added as the last lines of the file, but elsewhere",
     { x: "1\n2\n" },
     diff(...head, "@@ -1,0 +2 @@", "+x", "\\ No newline at end of file"),
-    /it adds lines below line 1 as the end of the file, but the file has 2 lines/
+    /it adds the last lines of the file below line 1, but the file has 2 lines/
   ],
   [
     "lines that are added below the end of the file",

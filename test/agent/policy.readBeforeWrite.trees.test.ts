@@ -77,7 +77,7 @@ for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !==
       }).pipe(Effect.orDie)
     )
 
-    it.effect("refuses rm .git", () =>
+    it.effect("refuses to remove .git, whose files have not been read", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         assert.include((yield* call("rm", { path: ".git" })).message, '".git/HEAD" and ".git/objects/aa/bb"')
@@ -188,7 +188,7 @@ describe("Policy.readBeforeWrite on directories", () => {
   )
 
   it.effect.skipIf(process.platform === "win32" || process.platform === "darwin")(
-    "keeps a directory that contains a name outside of Unicode",
+    "keeps a directory that contains a name that is not valid Unicode",
     () =>
       Effect.gen(function* () {
         const fs = yield* host({ "d/c.txt": "one\n" })

@@ -157,7 +157,7 @@ describe("Policy.checkpoint", () => {
     })
   )
 
-  it.effect("is not required for an interrupted write to leave either the old file or the new file", () =>
+  it.effect("is not necessary for atomic writes: an interrupted write leaves the old file or the new file", () =>
     Effect.gen(function* () {
       const { call, fs } = yield* session(yield* host(files))
       const before = yield* capture(fs.port)
@@ -288,7 +288,7 @@ describe("Policy.readOnly", () => {
     })
   )
 
-  it.effect("stops the writes of a tool that claims to only read", () =>
+  it.effect("stops the writes of a tool that claims only to read", () =>
     Effect.gen(function* () {
       const { call, fs } = yield* session(yield* memory(files), Policy.readOnly)
       const before = yield* capture(fs.port)

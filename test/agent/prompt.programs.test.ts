@@ -111,27 +111,29 @@ describe("snapshots of a session and a filesystem with the same id", () => {
     ]
 
   for (const [name, make] of kinds) {
-    it.live(`are rolled back together in ${name}, and the archive is restored by a section over another backend`, () =>
-      Effect.gen(function* () {
-        const own = yield* session()
-        const section = yield* make(join(directory(), "snapshots"))
-        const fs = yield* section.filesystem
-        yield* fs.write("code.py", "v1")
-        yield* own.dispatch(Turn, 1)
-        const { archivePath } = yield* (yield* section.snapshots).snapshot("checkpoint")
-        yield* own.snapshot("checkpoint")
-        yield* fs.write("code.py", "v2", { mode: "overwrite" })
-        yield* own.dispatch(Turn, 2)
-        yield* own.rollback("checkpoint")
-        yield* (yield* section.snapshots).rollback("checkpoint")
-        assert.strictEqual(yield* fs.readString("code.py"), "v1")
-        assert.deepStrictEqual(yield* own.all(Turn), [1])
-        for (const [, other] of kinds) {
-          const resumed = yield* other(join(directory(), "snapshots"))
-          yield* (yield* resumed.snapshots).restore(archivePath)
-          assert.strictEqual(yield* (yield* resumed.filesystem).readString("code.py"), "v1")
-        }
-      }).pipe(Effect.scoped)
+    it.live(
+      `can be rolled back one after the other in ${name}, and a section over another backend can restore the archive`,
+      () =>
+        Effect.gen(function* () {
+          const own = yield* session()
+          const section = yield* make(join(directory(), "snapshots"))
+          const fs = yield* section.filesystem
+          yield* fs.write("code.py", "v1")
+          yield* own.dispatch(Turn, 1)
+          const { archivePath } = yield* (yield* section.snapshots).snapshot("checkpoint")
+          yield* own.snapshot("checkpoint")
+          yield* fs.write("code.py", "v2", { mode: "overwrite" })
+          yield* own.dispatch(Turn, 2)
+          yield* own.rollback("checkpoint")
+          yield* (yield* section.snapshots).rollback("checkpoint")
+          assert.strictEqual(yield* fs.readString("code.py"), "v1")
+          assert.deepStrictEqual(yield* own.all(Turn), [1])
+          for (const [, other] of kinds) {
+            const resumed = yield* other(join(directory(), "snapshots"))
+            yield* (yield* resumed.snapshots).restore(archivePath)
+            assert.strictEqual(yield* (yield* resumed.filesystem).readString("code.py"), "v1")
+          }
+        }).pipe(Effect.scoped)
     )
   }
 })

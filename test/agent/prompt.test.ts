@@ -117,7 +117,7 @@ describe("Prompt.make", () => {
     })
   )
 
-  it.effect("refuses two tools of one name in any sections, and names the tool and both sections", () =>
+  it.effect("refuses two tools with the same name, and says their name and their sections", () =>
     Effect.gen(function* () {
       const deep = section("deep", { tools: [tool("same")] })
       const first = section("first", { tools: [tool("other"), tool("same")] })

@@ -39,7 +39,7 @@ const variables = (count: number): Record<string, string> =>
 
 const withinBounds: ReadonlyArray<readonly [claim: string, params: Record<string, unknown>]> = [
   ["4,096 characters of a command", { command: ["a".repeat(4000), "é".repeat(96)] }],
-  ["a value whose characters outside of the basic plane count as one each", { command: ["😀".repeat(4096)] }],
+  ["4,096 characters outside of the basic plane, each of which counts as one", { command: ["😀".repeat(4096)] }],
   ["64 variables", { command: ["env"], env: variables(64) }],
   ["a name of 80 characters and a value of 512", { command: ["env"], env: { ["A".repeat(80)]: "v".repeat(512) } }],
   ["a directory of 16 levels", { command: ["pwd"], cwd: Array.from({ length: 16 }, (_, i) => `d${i}`).join("/") }],

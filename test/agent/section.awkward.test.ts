@@ -72,7 +72,7 @@ describe("an interruption at any step", () => {
         const first = yield* Effect.forkChild(made.filesystem)
         for (let i = 0; i < step; i++) yield* turn
         yield* Fiber.interrupt(first)
-        // A session that was saved and loaded now must hold all of the mounted files or none.
+        // A session that was saved and loaded now must contain all of the mounted files or none.
         const copy = yield* own.clone()
         yield* isWhole(yield* made.clone(copy))
         yield* isWhole(made)

@@ -164,7 +164,7 @@ describe("the backend of a section", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is opened again after a failure, which is the failure of the backend", () =>
+  it.live("is opened again after a failure; the failed use returns the error of the backend", () =>
     Effect.gen(function* () {
       const error = new IoError({ operation: "open", path: ".", detail: "once" })
       let isFirst = true
@@ -453,7 +453,7 @@ describe("a virtual filesystem in a session", () => {
     )
   }
 
-  it.live("is not mounted over files that already exist in the session", () =>
+  it.live("does not replace files that already exist in the session by its mounts", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const options = mounting()

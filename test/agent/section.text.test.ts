@@ -135,7 +135,7 @@ describe("the text of a section", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("of a sandbox states the abilities and restrictions of its options", () =>
+  it.live("of a sandbox states what the options permit and limit", () =>
     Effect.gen(function* () {
       const { text } = yield* said(yield* podman())
       hears(
@@ -175,7 +175,7 @@ describe("the text of a section", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is not rendered before invalid container options are refused", () =>
+  it.live("cannot be rendered for invalid container options, because the section is refused", () =>
     Effect.gen(function* () {
       for (const options of [
         { image: "" },

@@ -131,7 +131,7 @@ describe("the arguments of a call", () => {
   )
 })
 
-describe("the filesystem of a toolkit's layer", () => {
+describe("the filesystem of a toolkit's handlers", () => {
   const names = (result: Result): ReadonlyArray<string> =>
     (result.value!["entries"] as ReadonlyArray<{ readonly name: string }>).map(({ name }) => name)
 
@@ -226,7 +226,7 @@ describe("the services of a toolkit's layer", () => {
     })
   )
 
-  it.effect("require another read of the files that a restore has changed", () =>
+  it.effect("include snapshots; after a restore, the changed files must be read again", () =>
     Effect.gen(function* () {
       const on = (name: string, params: unknown) => call(FilesystemToolkit.all, name, params)
       yield* on("snapshot", { tag: "before" })

@@ -83,7 +83,7 @@ describe("the root", () => {
 })
 
 describe("a missing entry", () => {
-  it.effect("gives undefined in stat and faults in other calls, also below a file or a link", () =>
+  it.effect("makes stat return undefined and other calls fail, also below a file or a link", () =>
     Effect.gen(function* () {
       const port = yield* sample
       for (const path of ["none", "none/x", "file/x", "file/x/y", "toFull/inner", "toFile/x"]) {
@@ -363,7 +363,7 @@ describe("open", () => {
       })
     )
   }
-  it.effect("gives each handle the content at the time of its opening, also between appends", () =>
+  it.effect("returns a handle to the content at the time of the open, also between appends", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const handles = []
@@ -378,7 +378,7 @@ describe("open", () => {
       )
     })
   )
-  it.effect("gives the SHA-256 of the content as the version", () =>
+  it.effect("returns the SHA-256 of the content as the version", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { empty: "" } })
       // The SHA-256 of no bytes and of "abc", from FIPS 180.
@@ -462,7 +462,7 @@ describe("rename", () => {
   for (const from of kinds) {
     targets.forEach((over, i) => {
       const expected = table[from][i]
-      it.effect(`of ${from} over ${over} ${expected === undefined ? "replaces it" : "gives " + expected._tag}`, () =>
+      it.effect(`of ${from} over ${over} ${expected === undefined ? "replaces it" : "fails with " + expected._tag}`, () =>
         Effect.gen(function* () {
           const port = yield* InMemory.make({
             tree: {
@@ -582,7 +582,7 @@ describe("times and modes", () => {
       assert.deepStrictEqual([yield* times("d"), yield* times("d/e/l")].flat(), [1000, 6000, 6000, 6000])
     })
   )
-  it.effect("of a streamed file are those of the moment when the file is published", () =>
+  it.effect("of a file written from a stream come from the moment of its publication", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const later = Stream.fromEffect(Effect.as(TestClock.setTime(9000), utf8("x")))
@@ -686,7 +686,7 @@ describe("watch", () => {
       assert.deepStrictEqual(yield* Effect.forEach(counts, Fiber.join), [1, 1000])
     })
   )
-  it.effect("ignores case if the tree ignores case", () =>
+  it.effect("is case-insensitive if the tree is", () =>
     Effect.gen(function* () {
       const events = yield* told("D", (port) => put(port, "d/F", "new"), { caseInsensitive: true })
       assert.deepStrictEqual(events, ["Updated d/F"])
@@ -728,7 +728,7 @@ describe("the option caseInsensitive", () => {
       yield* fails(port.rename(at("dir"), at("DIR/x"), { replace: false }), { _tag: "InvalidArgument", argument: "to" })
     })
   )
-  it.effect("gives other spellings of one path the same lock", () =>
+  it.effect("uses one lock for all spellings of a path", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ caseInsensitive: true })
       const gate = yield* Deferred.make<void>()
@@ -836,7 +836,7 @@ describe("the option tree", () => {
       }
     })
   )
-  it.effect("refuses two names that differ only in case if the tree ignores case", () =>
+  it.effect("refuses two names that differ only in case if the tree is case-insensitive", () =>
     Effect.gen(function* () {
       const tree = { d: { readme: "1", README: "2" } }
       assert.strictEqual((yield* Effect.flip(InMemory.make({ tree, caseInsensitive: true })))._tag, "InvalidArgument")
@@ -851,7 +851,7 @@ describe("the option tree", () => {
       assert.strictEqual(error._tag, "PathTooLong")
     })
   )
-  it.effect("is created even by a read-only layer", () =>
+  it.effect("is also the content of a read-only layer", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       assert.isTrue(fs.readOnly)
@@ -943,7 +943,7 @@ describe("a tree in memory", () => {
       assert.deepStrictEqual(yield* names(port), ["file-0"])
     })
   )
-  it.effect("gives DiskFull and changes nothing when there is no memory left", () =>
+  it.effect("makes a write fail with DiskFull and changes nothing when memory is exhausted", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const huge = Object.defineProperty(new Uint8Array(0), "length", { value: 2 ** 53 })

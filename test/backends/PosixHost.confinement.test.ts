@@ -117,7 +117,7 @@ describe.each(walks)("%s: a path below a link", (_, make) => {
     })
   )
 
-  it.effect("is never reached by a call on the link itself", () =>
+  it.effect("is not touched by a call on the link itself", () =>
     Effect.gen(function* () {
       for (const name of Object.keys(primitives({} as Backend))) {
         const { links, outside, port, root } = yield* trapped
@@ -150,7 +150,7 @@ describe.each(walks)("%s: a path below a link", (_, make) => {
     })
   )
 
-  it.effect("leads to an entry that is kept when the tree with the link is removed", () =>
+  it.effect("is kept when the tree that contains the link is removed", () =>
     Effect.gen(function* () {
       const { links, outside, port, root } = yield* trapped
       const before = fingerprint(outside)
@@ -161,7 +161,7 @@ describe.each(walks)("%s: a path below a link", (_, make) => {
     })
   )
 
-  it.effect("is refused in every form that is not normalised, although the engine sends only normalised paths", () =>
+  it.effect("is refused if it is not normalised, although the engine sends only normalised paths", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* trapped
       const before = fingerprint(outside)
@@ -224,7 +224,7 @@ describe.each(walks)("%s: a directory that is swapped for a link while a file is
 describe("a read under confinement", () => {
   const trapped = trappedBy(checked)
 
-  it.effect("notices, under best-effort, a directory that became a link after the first check", () =>
+  it.effect("notices, even with best-effort, that a link replaced a directory after the first check", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* trapped
       const confined = HostRoot.open(root, "best-effort")
@@ -247,7 +247,7 @@ describe("a read under confinement", () => {
     })
   )
 
-  it.effect("returns, under best-effort, a file inside the root and refuses a path through a link", () =>
+  it.effect("with best-effort returns a file inside the root, and refuses a path through a link", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* trapped
       const confined = HostRoot.open(root, "best-effort") as Confined.Confined
@@ -262,7 +262,7 @@ describe("a read under confinement", () => {
     })
   )
 
-  it.live("never returns outside content while another process swaps a directory and a link", () =>
+  it.live("never returns content from outside the root while another process swaps a directory and a link", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.mkdirSync(join(outside, "d"))

@@ -30,24 +30,26 @@ describe("a copy of a tree", () => {
     })
   )
 
-  it.effect("that fails removes the files that it created, but no file of another process in their place", () =>
-    Effect.gen(function* () {
-      const { port, root } = yield* host()
-      Fs.mkdirSync(join(root, "d"))
-      for (const name of ["f", "g", "h"]) Fs.writeFileSync(join(root, "d", name), name)
-      const targets: Array<string> = []
-      yield* replacing("linkSync", (link) => (from, to) => {
-        targets.push(basename(to))
-        if (targets.length < 3) return link(from, to)
-        const first = join(root, "to", targets[0]!)
-        rmSync(first)
-        writeFileSync(first, "another's")
-        throw systemError("EIO", -5, "link")
+  it.effect(
+    "that fails removes the files that it created, but keeps a file with which another process replaced one of them",
+    () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        Fs.mkdirSync(join(root, "d"))
+        for (const name of ["f", "g", "h"]) Fs.writeFileSync(join(root, "d", name), name)
+        const targets: Array<string> = []
+        yield* replacing("linkSync", (link) => (from, to) => {
+          targets.push(basename(to))
+          if (targets.length < 3) return link(from, to)
+          const first = join(root, "to", targets[0]!)
+          rmSync(first)
+          writeFileSync(first, "another's")
+          throw systemError("EIO", -5, "link")
+        })
+        assert.strictEqual((yield* Effect.flip(make(port).copy("d", "to")))._tag, "IoError")
+        assert.strictEqual(targets.length, 3)
+        assert.deepStrictEqual(tree(join(root, "to")), { [targets[0]!]: "another's" })
       })
-      assert.strictEqual((yield* Effect.flip(make(port).copy("d", "to")))._tag, "IoError")
-      assert.strictEqual(targets.length, 3)
-      assert.deepStrictEqual(tree(join(root, "to")), { [targets[0]!]: "another's" })
-    })
   )
 })
 

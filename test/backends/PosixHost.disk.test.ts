@@ -43,7 +43,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where mounting is no
     ["bytes", bytes(text("b"))],
     ["a stream", Stream.make(bytes(text("b").slice(0, size / 2)), bytes(text("b").slice(size / 2)))]
   ] as const) {
-    it.effect(`gives DiskFull when it fills up during a replacement by ${what}, and keeps the old file`, () =>
+    it.effect(`makes a replacement by ${what} fail with DiskFull when it is full, and keeps the old file`, () =>
       Effect.gen(function* () {
         const root = yield* disk("size=1m")
         const port = yield* PosixHost.make({ root })
@@ -56,7 +56,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where mounting is no
       })
     )
 
-    it.effect(`gives DiskFull when it fills up during an append of ${what}, and truncates the file to its old size`, () =>
+    it.effect(`makes an append of ${what} fail with DiskFull when it is full, and the file gets its old size again`, () =>
       Effect.gen(function* () {
         const root = yield* disk("size=1m")
         const port = yield* PosixHost.make({ root })
@@ -68,7 +68,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where mounting is no
     )
   }
 
-  it.effect("without free inodes refuses new entries but still reads and removes", () =>
+  it.effect("without free inodes refuses new entries, but files can still be read and removed", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=1m,nr_inodes=4")
       const port = yield* PosixHost.make({ root })
@@ -86,7 +86,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where mounting is no
     })
   )
 
-  it.effect("that is mounted read-only gives AccessDenied readOnly for every change, and can be read", () =>
+  it.effect("that is mounted read-only can be read, and makes every change fail with AccessDenied (readOnly)", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=1m")
       const port = yield* PosixHost.make({ root })
@@ -114,7 +114,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where mounting is no
     })
   )
 
-  it.effect("that is mounted inside the root is part of the tree, and a rename onto it gives EXDEV", () =>
+  it.effect("that is mounted inside the root is part of the tree, and a rename onto it fails with EXDEV", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "m"))
@@ -131,7 +131,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where mounting is no
     })
   )
 
-  it.live("gives AccessDenied busy for the removal or replacement of a mount point, and keeps it unchanged", () =>
+  it.live("keeps a mount point that is removed or replaced; these calls fail with AccessDenied (busy)", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "bound"), "bound")
@@ -222,7 +222,7 @@ describe("an entry that is not a file, directory or link", () => {
   )
 })
 
-describe.skipIf(process.getuid?.() !== 0)("without permission (needs root to become another user)", () => {
+describe.skipIf(process.getuid?.() !== 0)("a user without permission (needs root to become another user)", () => {
   const asNobody = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.acquireUseRelease(
       Effect.sync(() => {
@@ -238,7 +238,7 @@ describe.skipIf(process.getuid?.() !== 0)("without permission (needs root to bec
     )
 
   // The thread pool may not follow a change of user, so the test makes only synchronous calls.
-  it.effect("every call gives AccessDenied permission, and nothing changes", () =>
+  it.effect("gets AccessDenied (permission) from every call, and changes nothing", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.chmodSync(join(root, ".."), 0o755)

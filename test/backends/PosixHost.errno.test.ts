@@ -56,13 +56,13 @@ describe("fromErrno", () => {
     })
   }
 
-  it("gives transient faults only for errors that a retry can overcome", () => {
+  it("classifies as transient only errors that a retry can overcome", () => {
     const transient = rows.filter(([code, errno, syscall]) => isTransient(faultOf(systemError(code, errno, syscall))))
     assert.deepStrictEqual([...new Set(transient.map(([code]) => code))].sort(), ["EAGAIN", "EBUSY", "EMFILE", "ENFILE"])
     assert.isFalse(isTransient({ _tag: "AccessDenied", why: "busy" }))
   })
 
-  it("throws a TypeError of the program instead of mapping it", () => {
+  it("rethrows a TypeError instead of mapping it to a fault", () => {
     const mistake = new TypeError("undefined is not a function")
     assert.throws(() => faultOf(mistake), mistake)
   })

@@ -125,7 +125,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("has an info with the given root, its case sensitivity and its confinement", () =>
+  it.effect("is described by `info`: the path as given, the case sensitivity and the confinement", () =>
     Effect.gen(function* () {
       for (const [confinement, make] of walks) {
         const { port, root } = yield* host(undefined, make)
@@ -408,7 +408,7 @@ describe("the options of PosixHost", () => {
 })
 
 describe("metadata of an entry", () => {
-  it.effect("contains the nearest valid date for a time that no date can represent", () =>
+  it.effect("contains the nearest valid date if a time is out of the range of dates", () =>
     Effect.gen(function* () {
       // A disk in memory stores times beyond the range of dates.
       const root = yield* fastDirectory
@@ -536,7 +536,7 @@ describe("names on a host", () => {
     })
   )
 
-  it.effect("in a directory that no path can express are reached through its key, and forged keys give InvalidPath", () =>
+  it.effect("in a directory that no path can express are reached through its key, and forged keys fail with InvalidPath", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "f"), "secret")
@@ -557,7 +557,7 @@ describe("names on a host", () => {
     })
   )
 
-  it.effect("of 255 bytes work in every write, and longer names give PathTooLong", () =>
+  it.effect("of 255 bytes work in every write, and longer names fail with PathTooLong", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const long = "é".repeat(127) + "x"
@@ -609,21 +609,23 @@ describe("names on a host", () => {
 })
 
 describe("a listing", () => {
-  it.effect("returns kinds, NotFound for a missing path or a path below a file, and NotADirectory for a file", () =>
-    Effect.gen(function* () {
-      const { port, root } = yield* host()
-      Fs.mkdirSync(join(root, "d"))
-      Fs.writeFileSync(join(root, "f"), "")
-      Fs.symlinkSync("d", join(root, "l"))
-      execFileSync("mkfifo", [join(root, "p")])
-      const kinds = Object.fromEntries((yield* port.list(p("."))).map(({ kind, name }) => [name, kind]))
-      assert.deepStrictEqual(kinds, { d: "directory", f: "file", l: "symlink", p: "other" })
-      assert.strictEqual((yield* faultOf(port.list(p("none"))))._tag, "NotFound")
-      assert.strictEqual((yield* faultOf(port.list(p("f"))))._tag, "NotADirectory")
-      assert.strictEqual((yield* faultOf(port.list(p("f/x"))))._tag, "NotFound")
-      assert.strictEqual((yield* faultOf(port.list(p("l"))))._tag, "NotADirectory")
-      assert.strictEqual((yield* faultOf(port.list(p("l/x"))))._tag, "NotFound")
-    })
+  it.effect(
+    "returns kinds; fails with NotFound for a missing path or a path below a file, and with NotADirectory for a file",
+    () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        Fs.mkdirSync(join(root, "d"))
+        Fs.writeFileSync(join(root, "f"), "")
+        Fs.symlinkSync("d", join(root, "l"))
+        execFileSync("mkfifo", [join(root, "p")])
+        const kinds = Object.fromEntries((yield* port.list(p("."))).map(({ kind, name }) => [name, kind]))
+        assert.deepStrictEqual(kinds, { d: "directory", f: "file", l: "symlink", p: "other" })
+        assert.strictEqual((yield* faultOf(port.list(p("none"))))._tag, "NotFound")
+        assert.strictEqual((yield* faultOf(port.list(p("f"))))._tag, "NotADirectory")
+        assert.strictEqual((yield* faultOf(port.list(p("f/x"))))._tag, "NotFound")
+        assert.strictEqual((yield* faultOf(port.list(p("l"))))._tag, "NotADirectory")
+        assert.strictEqual((yield* faultOf(port.list(p("l/x"))))._tag, "NotFound")
+      })
   )
 
   it.effect("of a large directory is complete, with and without names that are not UTF-8", () =>
@@ -641,7 +643,7 @@ describe("a listing", () => {
   )
 })
 
-describe("a disk that ignores the case of names", () => {
+describe("a case-insensitive disk", () => {
   const caseless = (root: string) => {
     const lower = (path: unknown) =>
       typeof path === "string" && path.startsWith(`${root}/`)
@@ -662,7 +664,7 @@ describe("a disk that ignores the case of names", () => {
     )
   }
 
-  it.effect("is recognised, has one file for a name in any case, and lets a rename change only the case", () =>
+  it.effect("is recognised, has one file for all spellings of a name, and lets a rename change only the case", () =>
     Effect.gen(function* () {
       const root = yield* directory
       Fs.writeFileSync(join(root, "readme"), "text")
@@ -757,7 +759,7 @@ describe("renaming", () => {
     })
   )
 
-  it.effect("over another name of the same file leaves one name", () =>
+  it.effect("a file over another name of the same file leaves one name", () =>
     Effect.gen(function* () {
       const { port, root } = yield* fixture
       Fs.linkSync(join(root, "f"), join(root, "second"))
@@ -778,7 +780,7 @@ describe("renaming", () => {
 })
 
 describe("reading", () => {
-  it.effect("returns the content at the open, even if the file is then replaced, removed or appended to", () =>
+  it.effect("returns the content at the time of the open, even if the file is then replaced, removed or appended to", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       yield* write(port, "f", bytes("first"), "create")
@@ -807,7 +809,7 @@ describe("reading", () => {
     })
   )
 
-  it.effect("returns arrays that the caller may change, small and large", () =>
+  it.effect("returns arrays that the caller may change, for small and for large files", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       for (const size of [0, 1, 4096, 65_536, 65_537, 3_000_000]) {

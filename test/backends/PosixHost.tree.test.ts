@@ -51,7 +51,7 @@ describe("removing a tree", () => {
     })
   )
 
-  it.effect("that is missing gives NotFound; a file or a link is removed alone", () =>
+  it.effect("fails with NotFound if the tree is missing, and removes only the entry itself if it is a file or a link", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "f"), "kept")

@@ -65,7 +65,7 @@ describe("watching", () => {
     })
   )
 
-  it.live("a directory reports paths from the root, and only changes inside the directory", () =>
+  it.live("a directory reports only changes inside the directory, with paths from the root", () =>
     Effect.gen(function* () {
       const made = yield* host()
       const { port } = made
@@ -92,7 +92,7 @@ describe("watching", () => {
     })
   )
 
-  it.live("reports the whole content of a directory that appears or disappears, and does both for a renamed directory", () =>
+  it.live("reports the whole content of a directory that is created, removed or renamed", () =>
     Effect.gen(function* () {
       const made = yield* host()
       const { outside, port, root } = made
@@ -141,7 +141,7 @@ describe("watching", () => {
     })
   )
 
-  it.live("a missing path gives NotFound, and a file gives NotADirectory", () =>
+  it.live("fails with NotFound for a missing path, and with NotADirectory for a file", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "")

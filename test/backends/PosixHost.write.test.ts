@@ -128,7 +128,7 @@ describe("writing", () => {
   )
 
   it.effect.skipIf(process.getuid?.() !== 0)(
-    "keeps the owner on replacement where that is permitted, and succeeds where it is not",
+    "keeps the owner of a replaced file if the system permits it, and otherwise replaces the file all the same",
     () =>
       Effect.gen(function* () {
         const { port, root } = yield* host()
@@ -250,7 +250,7 @@ describe("publishing", () => {
   )
 })
 
-describe("a write that fails keeps the old content and leaves nothing behind", () => {
+describe("a failed write keeps the old content and leaves nothing behind", () => {
   const interrupted = (mode: (typeof modes)[number], before: string | undefined) =>
     Effect.gen(function* () {
       const { port, root } = yield* host()

@@ -304,7 +304,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("compares a stream with the file that exists when the stream ends", () =>
+  it.effect("charges a stream for its growth over the file that exists when the stream ends", () =>
     Effect.gen(function* () {
       const base = yield* memory({ tree: { f: "12345678" } })
       const fs = yield* quota({ maxBytes: 10 })(base)

@@ -135,7 +135,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "globs files with their sizes: a name at any depth, a path from the root",
+    "globs files with their sizes; a name matches at any depth, and a path from the root",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       for (const path of ["r.py", "s/a.py", "s/t/c.py", "s/d.txt"]) yield* self.write(path, path)
@@ -152,7 +152,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "greps in order of path and line, in the files of a glob",
+    "greps only the files that match a glob, in order of path and line",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       yield* self.write("b.txt", "one\nTODO two")

@@ -223,7 +223,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("contain links that lead to the other side, but no link leads out of the whole tree", () =>
+  it.effect("may contain links that lead to the other side, but no link leads out of the whole tree", () =>
     Effect.gen(function* () {
       const outer = yield* memory({ tree: { secret: "outside", in: { link: "m/f" }, m: {} } })
       const inner = yield* memory({
@@ -287,7 +287,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("ignore case if one side ignores case", () =>
+  it.effect("are both case-insensitive if one side is case-insensitive", () =>
     Effect.gen(function* () {
       const folding = { caseInsensitive: true }
       for (const [one, other] of [

@@ -30,14 +30,14 @@ const tagOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<
   Effect.map(Effect.flip(effect), ({ _tag }) => _tag)
 
 const cases = [
-  ["the lower filesystem ignores", { lower: { caseInsensitive: true } }],
-  ["the upper filesystem ignores", { upper: { caseInsensitive: true } }],
-  ["both filesystems ignore", { lower: { caseInsensitive: true }, upper: { caseInsensitive: true } }]
+  ["the lower filesystem is", { lower: { caseInsensitive: true } }],
+  ["the upper filesystem is", { upper: { caseInsensitive: true } }],
+  ["both filesystems are", { lower: { caseInsensitive: true }, upper: { caseInsensitive: true } }]
 ] as const
 
-describe("an overlay behaves like a copy:", () => {
+describe("an overlay in random programs:", () => {
   it.effect.prop(
-    "it answers every call like a copy, shows the same tree, and does not change the lower filesystem",
+    "every call has the same answer and effect as on a copy, and the lower filesystem does not change",
     [program],
     Effect.fnUntraced(function* ([steps]) {
       const copy = yield* memory({ tree })
@@ -55,7 +55,7 @@ describe("an overlay behaves like a copy:", () => {
 
   for (const [where, options] of cases) {
     it.effect.prop(
-      `it behaves like a copy over another overlay if ${where} case`,
+      `every call has the same answer and effect as on a copy over another overlay, if ${where} case-insensitive`,
       [program],
       Effect.fnUntraced(function* ([steps]) {
         const copy = yield* memory({ tree, caseInsensitive: true })
@@ -354,7 +354,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("writes only the appended stream if the file is deleted meanwhile", () =>
+  it.effect("writes only the appended stream if the file is deleted while the stream runs", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers({ f: "old" })
       const [started, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -475,7 +475,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("ignores case if one of its filesystems ignores case", () =>
+  it.effect("is case-insensitive if one of its filesystems is case-insensitive", () =>
     Effect.gen(function* () {
       for (const [, options] of cases) {
         const { fs } = yield* layers({ Docs: { "Read.md": "r" } }, options)
@@ -571,7 +571,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("is required by changes, commit and discard: any other filesystem gives Unsupported", () =>
+  it.effect("is required by changes, commit and discard, which fail with Unsupported on any other filesystem", () =>
     Effect.gen(function* () {
       const { fs, lower } = yield* layers()
       yield* fs.write("c", "changed")

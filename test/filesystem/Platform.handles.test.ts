@@ -51,7 +51,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("r+ keeps a change that another writer made after the open", (fs) =>
+  onBoth("with the flag r+ keeps a change that another writer made after the open", (fs) =>
     Effect.gen(function* () {
       const closed = yield* Effect.exit(
         Effect.scoped(
@@ -70,7 +70,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("r+ closes normally after a reported conflict if it has written nothing since", (fs) =>
+  onBoth("with the flag r+ closes normally after a reported conflict if it has written nothing since", (fs) =>
     Effect.gen(function* () {
       yield* Effect.scoped(
         Effect.gen(function* () {
@@ -84,7 +84,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("r+ overwrites its own published content, but no content of another writer", (fs) =>
+  onBoth("with the flag r+ overwrites its own published content, but no content of another writer", (fs) =>
     Effect.gen(function* () {
       const closed = yield* Effect.exit(
         Effect.scoped(
@@ -105,7 +105,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("r+ does not restore a removed file", (fs) =>
+  onBoth("with the flag r+ does not restore a removed file", (fs) =>
     Effect.gen(function* () {
       const closed = yield* Effect.exit(
         Effect.scoped(
@@ -130,7 +130,7 @@ describe("a handle that writes", () => {
     )
   }
 
-  onBoth("w without a write truncates the file", (fs) =>
+  onBoth("with the flag w truncates the file even if it writes nothing", (fs) =>
     Effect.gen(function* () {
       yield* Effect.scoped(fs.open("a.txt", { flag: "w" }))
       assert.strictEqual(yield* fs.readFileString("a.txt"), "")
@@ -188,7 +188,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("obeys the limits of the time when it was opened", (fs) =>
+  onBoth("obeys the limits that were in force when it was opened", (fs) =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const file = yield* Scope.provide(fs.open("a.txt", { flag: "w" }), scope)
@@ -294,7 +294,7 @@ describe("a handle that writes", () => {
   )
 })
 
-describe("a call while a handle has unpublished content", () => {
+describe("while a handle has unpublished content:", () => {
   const looks: ReadonlyArray<[string, (fs: FileSystem.FileSystem) => Effect.Effect<unknown, unknown>]> = [
     ["stat of its directory", (fs) => fs.stat("d")],
     ["stat of the root", (fs) => fs.stat("/")],
@@ -339,7 +339,7 @@ describe("a call while a handle has unpublished content", () => {
     })
   )
 
-  it.effect("sees the handle's content under another spelling of the path if case is ignored", () =>
+  it.effect("a call sees the content under another spelling of the path on a case-insensitive filesystem", () =>
     Effect.gen(function* () {
       const layer = served(InMemory.layer({ caseInsensitive: true, tree: { D: { "A.txt": "old" } } }))
       const fs = Context.get(yield* Layer.build(layer), FileSystem.FileSystem)

@@ -11,7 +11,7 @@ type At = (path: string) => string
 export interface Case {
   readonly name: string
   readonly call: (fs: Fs, at: At) => Effect.Effect<unknown, PlatformError.PlatformError, Scope.Scope>
-  /** The reason for a different answer, and that answer. With `tree: "ours"` the tree afterwards differs too. */
+  /** The answer of this library if it differs from Node's, and the reason. With `tree: "ours"` the resulting tree differs too. */
   readonly differs?: { readonly why: string; readonly answer: unknown; readonly tree?: "same" | "ours" }
 }
 
@@ -90,7 +90,7 @@ add("access writable directory", (fs, at) => fs.access(at("d"), { readable: true
 add("access writable through a link", (fs, at) => fs.access(at("la"), { writable: true }))
 add("stat of an executable", (fs, at) => Effect.map(fs.stat(at("x.sh")), info))
 add("stat of a private directory", (fs, at) => Effect.map(fs.stat(at("tools")), info))
-add("readFile answers bytes", (fs, at) => Effect.map(fs.readFile(at("a.txt")), (bytes) => Array.from(bytes)))
+add("readFile returns bytes", (fs, at) => Effect.map(fs.readFile(at("a.txt")), (bytes) => Array.from(bytes)))
 add("readFileString with an encoding", (fs, at) => fs.readFileString(at("a.txt"), "utf-16le"))
 add("readFileString with an unknown encoding", (fs, at) => fs.readFileString(at("a.txt"), "klingon"))
 add("readDirectory of a file, recursively", (fs, at) => fs.readDirectory(at("a.txt"), { recursive: true }))
@@ -148,7 +148,7 @@ for (const flag of flags) {
     add(`sink ${flag} ${path}`, (fs, at) => Stream.run(Stream.make(text("XY"), text("Z")), fs.sink(at(path), { flag })))
   }
   for (const path of ["a.txt", "new.txt", "d", "la"]) {
-    add(`open ${flag} ${path}, and everything a handle does`, (fs, at) =>
+    add(`open ${flag} ${path}, and every call on the handle`, (fs, at) =>
       Effect.gen(function* () {
         const file = yield* fs.open(at(path), { flag })
         const buffer = new Uint8Array(3)
@@ -184,7 +184,7 @@ add("writeFile with a mode, existing", (fs, at) =>
 )
 add("writeFile with an invalid mode", (fs, at) => fs.writeFileString(at("n"), "X", { mode: -1 }))
 add("writeFile with an invalid flag", (fs, at) => fs.writeFileString(at("n"), "X", { flag: "zz" as "w" }))
-add("writeFile keeps the mode of what it replaces", (fs, at) =>
+add("writeFile keeps the mode of the file that it replaces", (fs, at) =>
   Effect.andThen(fs.writeFileString(at("x.sh"), "X"), Effect.map(fs.stat(at("x.sh")), info))
 )
 add("sink with a mode", (fs, at) =>
@@ -432,7 +432,7 @@ add("chmod with the bits of the type", (fs, at) => fs.chmod(at("a.txt"), 0o10060
 add("chmod with an invalid mode", (fs, at) => fs.chmod(at("a.txt"), -1))
 add("chmod with a fraction", (fs, at) => fs.chmod(at("a.txt"), 1.5))
 add("chmod set-user-ID", (fs, at) => fs.chmod(at("a.txt"), 0o4755), {
-  why: "no file of ours gives another's rights (security.md)",
+  why: "set-user-ID bits are not supported (security.md)",
   answer: "PlatformError BadArgument",
   tree: "ours"
 })
@@ -446,7 +446,7 @@ add("utimes in fractions of a second", (fs, at) =>
 )
 add("utimes with an invalid number", (fs, at) => fs.utimes(at("a.txt"), Number.NaN, Number.NaN))
 add("utimes with an invalid date", (fs, at) => fs.utimes(at("a.txt"), new Date(Number.NaN), new Date(Number.NaN)), {
-  why: "Node takes it for some time; there is none that it could mean",
+  why: "Node accepts an invalid date and sets some time",
   answer: "PlatformError BadArgument"
 })
 

@@ -26,7 +26,14 @@ const plain =
   (self) =>
     Effect.sync(() => f(self))
 
-/** Combinators that show the whole same tree keep its history; those that show another tree, or less of it, drop it. */
+<<<<<<< HEAD
+/** A combinator keeps the history if it shows the same tree, and drops it if it shows another tree or a part. */
+=======
+/**
+ * Combinators that show the same whole tree keep its history. Combinators that show another tree, or only a part, drop the
+ * history.
+ */
+>>>>>>> wx-lb
 const combinators: Readonly<Record<string, readonly [history: "kept" | "dropped", combinator: Combinator]>> = {
   traced: ["kept", plain(Decorator.traced)],
   retry: ["kept", plain(Decorator.retry({ times: 1 }))],
@@ -80,7 +87,11 @@ describe("the history capability of a port", () => {
     )
   }
 
-  it.effect("is dropped for good: no combinator above a combinator that drops it restores it", () =>
+<<<<<<< HEAD
+  it.effect("stays absent above a combinator that drops it, whatever combinator follows", () =>
+=======
+  it.effect("stays absent in a combinator over a combinator that drops it", () =>
+>>>>>>> wx-lb
     Effect.gen(function* () {
       for (const [, [outer, over]] of Object.entries(combinators)) {
         if (outer === "dropped") continue

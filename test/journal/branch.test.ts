@@ -182,7 +182,7 @@ describe("a call through a branch", () => {
     )
   )
 
-  it.effect("is validated before it sends any request, except for the existence of its paths", () =>
+  it.effect("is validated before it sends any request; only whether its paths exist is left to the leaf", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal } = yield* world({}, tree)
@@ -237,7 +237,7 @@ describe("a call through a branch", () => {
     )
   )
 
-  it.effect("that edits under limits below those of the leaf is subject to its own limits", () =>
+  it.effect("that edits a file obeys the caller's limits if they are below the limits of the leaf", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal, served } = yield* world({}, { a: "0123456789" })
@@ -498,7 +498,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("leaves permission bits to its leaf even if the branch is mounted or has a mount", () =>
+  it.effect("lets its leaf decide about permission bits, even if the branch is mounted or has a mount", () =>
     inWorld(
       Effect.gen(function* () {
         const served = make(yield* InMemory.make({ tree: { f: "x" } }))

@@ -227,7 +227,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("fails if the tail of the journal fails, and the next request continues to read from there", () =>
+  it.effect("fails if the tail of the journal fails, and the next request continues at the same position", () =>
     Effect.gen(function* () {
       const journal = yield* makeMemory<Entry>()
       const lost = new JournalError({ operation: "tail", reason: "unavailable", detail: "planned" })
@@ -260,7 +260,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("fails as closed if the scope of its branch ends, as later requests do", () =>
+  it.effect("fails with `closed` if the scope of its branch ends, and so do later requests", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { asking } = yield* Scope.provide(begin(), scope)
@@ -291,7 +291,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("requires no layers except layerRequests and a journal", () =>
+  it.effect("needs only layerRequests and a journal", () =>
     Effect.gen(function* () {
       yield* answering(yield* Journal, ({ correlationId }) => Effect.succeed([metadata(correlationId)]))
       const requests = yield* Branch.Branch

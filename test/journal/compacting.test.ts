@@ -46,7 +46,7 @@ const files = (path: string): Record<string, string> =>
 
 describe("Journal.compact", () => {
   it.effect.each([true, false])(
-    "removes the oldest entries, while the others keep position and hash (chained: %s)",
+    "removes the oldest entries; the others keep their positions and hashes (chained: %s)",
     (chained) =>
       Effect.gen(function* () {
         const path = fresh()
@@ -66,7 +66,7 @@ describe("Journal.compact", () => {
       })
   )
 
-  it.effect("leaves a journal that continues its positions and still reveals tampering", () =>
+  it.effect("keeps the numbering of positions, and tampering is still detected", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* recordedInto(path, { chained: true })

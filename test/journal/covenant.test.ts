@@ -66,7 +66,7 @@ const problems = <E, R>(options: Covenant.CovenantOptions<E, R>) =>
 const empty = { from: [], to: [], via: () => Effect.succeed([]) } as const
 
 describe("the check of a covenant", () => {
-  it.effect("accepts a covenant in which every type has a destination", () =>
+  it.effect("accepts a covenant in which every type is routed or terminal", () =>
     Effect.gen(function* () {
       const { branches } = yield* ground
       yield* Covenant.make({ branches, routes: [pack, charge], terminal: [Lost] })

@@ -338,7 +338,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("in Daemon.run make the effect end or fail as they do, and stop if it is interrupted", () =>
+  it.effect("make Daemon.run end or fail as they do, and stop if Daemon.run is interrupted", () =>
     journaled(
       Effect.gen(function* () {
         yield* Daemon.run(Daemon.make({ name: "ends", run: () => Effect.void }))

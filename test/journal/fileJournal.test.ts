@@ -185,7 +185,7 @@ describe("a file journal that is opened after a crash", () => {
     )
   }
 
-  it.live("begins again if its first line was truncated at any byte", () =>
+  it.live("starts as a new journal if its first line was truncated at any byte", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, [], { chained: true })
@@ -209,7 +209,7 @@ describe("a file journal that is opened after a crash", () => {
     })
   )
 
-  it.live("reports that entries have a later version", () =>
+  it.live("fails with `version` if a later version of the library wrote its entries", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, [[stat(1)], [stat(2)]])

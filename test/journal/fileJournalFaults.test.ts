@@ -97,7 +97,7 @@ describe("a file journal whose disk is full", () => {
     )
   }
 
-  it.live("accepts each append of one write that fits, and fails the others", () =>
+  it.live("accepts each append that fits if several appends are written together, and fails the others", () =>
     Effect.gen(function* () {
       for (const room of [0, 200, 250, 300, 1000, 10_000, 100_000]) {
         for (const [count, size] of [

@@ -236,7 +236,7 @@ describe("a read-only journal", () => {
     )
   )
 
-  it.live("shows an append that replaces a torn end of the same length", () =>
+  it.live("shows an append that replaces an incomplete last line of the same length", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const path = fresh()

@@ -70,7 +70,7 @@ describe("a forged journal", () => {
 describe("a forged claim on a journal", () => {
   const stranger = Identity.self().replace(/^[0-9a-z]+/, "elsewhere")
 
-  it.live("from the future does not block writers", () =>
+  it.live("with a time in the future does not block writers", () =>
     Effect.gen(function* () {
       const path = fresh()
       Fs.mkdirSync(`${path}.lock`)

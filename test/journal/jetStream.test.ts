@@ -249,7 +249,7 @@ describeNats("a journal on JetStream:", () => {
   })
 
   describe("an unreachable server", () => {
-    it.live("that returns has lost or repeated no confirmed append, and tails continue", () =>
+    it.live("that comes back has neither lost nor repeated a confirmed append, and tails continue", () =>
       Effect.gen(function* () {
         const own = yield* Effect.promise(() => startServer())
         const journal = yield* open("survives", { servers: own.url })
@@ -322,7 +322,7 @@ describeNats("a journal on JetStream:", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("that does not return makes every call unavailable after the timeout", () =>
+    it.live("that does not come back makes every call fail with `unavailable` after the timeout", () =>
       Effect.gen(function* () {
         const own = yield* Effect.promise(() => startServer())
         const journal = yield* open("lost", { servers: own.url, timeout: "200 millis" })
@@ -342,7 +342,7 @@ describeNats("a journal on JetStream:", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("that has never existed is unavailable immediately", () =>
+    it.live("that never existed makes opening fail with `unavailable` immediately", () =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(open("none", { servers: "127.0.0.1:1" }))
         assert.deepInclude(error, { _tag: "JournalError", reason: "unavailable" })
@@ -351,7 +351,7 @@ describeNats("a journal on JetStream:", () => {
   })
 
   describe("a message of another program on the subject", () => {
-    it.live("is corrupt at its position, and hides no other entry", () =>
+    it.live("makes a read of its position fail with `corrupt`, and hides no other entry", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journal = yield* open(name)
@@ -393,7 +393,7 @@ describeNats("a journal on JetStream:", () => {
   })
 
   describe("a stream", () => {
-    it.live("that is full refuses appends as tooLarge and keeps its entries", () =>
+    it.live("that is full makes appends fail with `tooLarge`, and keeps its entries", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journal = yield* open(name, { maxBytes: 4_000 })
@@ -549,7 +549,7 @@ describeNats("a journal on JetStream:", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("that are missing or damaged fail as corrupt", () =>
+    it.live("that are missing or damaged make a read fail with `corrupt`", () =>
       Effect.gen(function* () {
         const name = fresh()
         const { contents } = yield* open(name)
@@ -601,7 +601,7 @@ describeNats("a journal on JetStream:", () => {
   })
 
   describe("a journal whose scope ends", () => {
-    it.live("ends its waiting calls as closed, and leaves no consumer on the server", () =>
+    it.live("makes its waiting calls fail with `closed`, and leaves no consumer on the server", () =>
       Effect.gen(function* () {
         const name = fresh()
         const scope = yield* Scope.make()

@@ -10,7 +10,7 @@ const parse = (fields: Readonly<Record<string, string>>) => {
 }
 
 describe("a message of JetStream", () => {
-  it("has the position, the body and the count that its headers state", () => {
+  it("is parsed with the placeholder, the body and the count that its headers state", () => {
     assert.deepStrictEqual(parse({ [header.placeOf]: "5/3" }).place, { first: 5, count: 3 })
     const sha256 = "0123456789abcdef".repeat(4)
     assert.deepStrictEqual(parse({ [header.body]: `${sha256}/5000` }).body, { sha256, size: 5_000 })
@@ -29,7 +29,7 @@ describe("a message of JetStream", () => {
     "5/0x1",
     "9007199254740992/1",
     "5/9007199254740992"
-  ])("has no position if its header is forged: %s", (value) => {
+  ])("is no placeholder if the header is forged: %s", (value) => {
     assert.isUndefined(parse({ [header.placeOf]: value }).place)
   })
 

@@ -58,7 +58,7 @@ const backends: ReadonlyArray<readonly [string, Made]> = [
 
 for (const [name, fs] of backends) {
   describe(`a leaf over ${name}`, () => {
-    it.effect("reads a whole file, and the existing part of a range", () =>
+    it.effect("reads a whole file, or the part of a range that the file has", () =>
       serving(fs, {}, ({ ask, content }, self) =>
         Effect.gen(function* () {
           yield* self.write("f", "0123456789")
@@ -473,7 +473,7 @@ describe("links through a leaf", () => {
     return directory
   }
 
-  it.effect("in the root are followed or reported as links, as the setting says, but always read through", () =>
+  it.effect("inside the root are reported as their target or as links, as the setting says, and reads always follow them", () =>
     Effect.gen(function* () {
       for (const followSymlinks of [true, false]) {
         yield* serving(host(root()), { followSymlinks }, ({ ask, content }) =>
@@ -549,7 +549,7 @@ describe("names on a leaf with the rules of Windows", () => {
     )
   )
 
-  it.effect("that differ only in case are equal on a case-insensitive disk only", () =>
+  it.effect("that differ only in case are equal only on a case-insensitive disk", () =>
     Effect.gen(function* () {
       for (const caseInsensitive of [true, false]) {
         yield* serving(memory({ caseInsensitive }), { names: caseInsensitive ? "windows" : "posix" }, ({ ask }) =>

@@ -156,7 +156,7 @@ describe("a request without a leaf", () => {
     )
   )
 
-  it.effect("times out on time even if the wall clock is set back by an hour", () =>
+  it.effect("gets its timeout in time, even if the wall clock is set back by an hour", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       let back = 0
@@ -198,25 +198,27 @@ describe("a killed leaf without a successor", () => {
     )
   )
 
-  it.effect("leaves its reads to the leaf of the root, which refuses its changes as possibly executed", () =>
-    journaled(
-      Effect.gen(function* () {
-        yield* started(yield* memory({ tree: { a: { f: "below" } } }), { resume: "all" })
-        yield* append(new DaemonChanged({ daemon: "gone", instance: dead(), status: "Running", prefix: "a" }))
-        const [reading, writing, parts] = [read("a/f"), write("a/g", "x"), id()]
-        yield* append(reading)
-        yield* append(writing)
-        yield* append(chunk(parts, 0, "so", { path: "a/p" }))
-        yield* append(chunk(parts, 2, " far", { isFinal: true }))
-        yield* pass("5 seconds")
-        assert.deepStrictEqual((yield* answersTo(reading)).map(errorOf), ["FileContent"])
-        assert.include(messageOf((yield* answersTo(writing))[0]!), "may have made the change")
-        assert.include(messageOf((yield* answersTo({ correlationId: parts }))[0]!), "may have made the change")
-      })
-    )
+  it.effect(
+    "leaves its open requests to the leaf of the root, which answers reads and reports changes as possibly executed",
+    () =>
+      journaled(
+        Effect.gen(function* () {
+          yield* started(yield* memory({ tree: { a: { f: "below" } } }), { resume: "all" })
+          yield* append(new DaemonChanged({ daemon: "gone", instance: dead(), status: "Running", prefix: "a" }))
+          const [reading, writing, parts] = [read("a/f"), write("a/g", "x"), id()]
+          yield* append(reading)
+          yield* append(writing)
+          yield* append(chunk(parts, 0, "so", { path: "a/p" }))
+          yield* append(chunk(parts, 2, " far", { isFinal: true }))
+          yield* pass("5 seconds")
+          assert.deepStrictEqual((yield* answersTo(reading)).map(errorOf), ["FileContent"])
+          assert.include(messageOf((yield* answersTo(writing))[0]!), "may have made the change")
+          assert.include(messageOf((yield* answersTo({ correlationId: parts }))[0]!), "may have made the change")
+        })
+      )
   )
 
-  it.effect("leaves an announced change of unknown outcome, because the leaf of the root has other files", () =>
+  it.effect("leaves the outcome of an announced change unknown, because the leaf of the root has other files", () =>
     journaled(
       Effect.gen(function* () {
         const root = yield* memory()

@@ -83,7 +83,7 @@ describe("a branch with several leaves for prefixes", () => {
     )
   )
 
-  it.effect("lists the prefixes beside the entries of the root leaf; a prefix replaces an entry with the same name", () =>
+  it.effect("lists the prefixes among the entries of the root leaf; a prefix hides an entry with the same name", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory({ tree: { alpha: "hidden", own: "o" } }), { extended: true })

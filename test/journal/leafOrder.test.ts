@@ -55,7 +55,7 @@ const soak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
 describe("the requests of one journal", () => {
   it.effect.prop(
-    "have the answers and the tree of sequential execution, for any durations",
+    "get the answers and leave the tree of a sequential execution, whatever their durations",
     [intents(plainNames, { extended: true, length: 60 })],
     ([program]) =>
       Effect.gen(function* () {
@@ -155,7 +155,7 @@ describe("the requests of one journal", () => {
     )
   )
 
-  it.effect("with an active id fail with IoError, and with an answered id are ignored", () =>
+  it.effect("fail with IoError if their id is in use, and are ignored if their id was answered", () =>
     journaled(
       Effect.gen(function* () {
         const gate = yield* Deferred.make<void>()

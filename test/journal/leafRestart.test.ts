@@ -659,7 +659,7 @@ describe("a leaf that replaces another", () => {
     )
   )
 
-  it.effect("gives way to a third leaf while it waits", () =>
+  it.effect("completes without serving if a third leaf starts while it waits", () =>
     journaled(
       Effect.gen(function* () {
         const { append } = yield* asked
@@ -761,7 +761,7 @@ describe("a journal that fails", () => {
     })
   )
 
-  it.effect("because a content is lost causes a fault only for the request that needs the content", () =>
+  it.effect("because a content is lost makes only the request fail that needs the content", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Journal.Entry>()
       const lost = new JournalError({ operation: "ContentStore.get", reason: "corrupt", detail: "it is gone" })
@@ -779,7 +779,7 @@ describe("a journal that fails", () => {
     })
   )
 
-  it.effect("because an entry is too large causes a fault as the answer", () =>
+  it.effect("because an entry is too large makes the answer a fault", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Journal.Entry>()
       const journal = Journal.make<Journal.Entry>({
@@ -799,7 +799,7 @@ describe("a journal that fails", () => {
 })
 
 describe("Leaf.make", () => {
-  it.effect("starts nothing by itself", () =>
+  it.effect("returns a leaf that the caller must start", () =>
     journaled(
       Effect.gen(function* () {
         const leaf = yield* Leaf.make(yield* memory())

@@ -26,7 +26,7 @@ describe("a branch", () => {
     Layer.provideMerge(Journal.layerMemory)
   )
 
-  it.effect("fails with a message that names operation and path once, and says how to extend the leaf", () =>
+  it.effect("fails with a message that names the operation and the path once, and advises `extended: true`", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       const { message } = yield* Effect.flip(fs.mkdir("d"))
@@ -67,7 +67,7 @@ describe("a replay double", () => {
 })
 
 describe("an undo", () => {
-  it.effect("over another directory reports a missing entry as changed, without an expected version", () =>
+  it.effect("of a journal of another directory reports a missing entry as changed, without an expected version", () =>
     Effect.gen(function* () {
       const { fs, journal } = yield* recorded()
       yield* fs.mkdir("d")

@@ -568,7 +568,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("passes rules, locks and calls through, but only port requests that the journal can record", () =>
+  it.effect("keeps the rules and the locks of the port, and only those of its requests that the journal can record", () =>
     Effect.gen(function* () {
       const inner = traced(make(yield* InMemory.make({ allowDelete: false })))
       const whole = make({
@@ -587,7 +587,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("decorates a layer", () =>
+  it.effect("can be applied to a layer", () =>
     Effect.gen(function* () {
       const layer = decorate(Journal.record())(InMemory.layer()).pipe(Layer.provideMerge(Journal.layerMemory))
       const count = Effect.gen(function* () {

@@ -276,7 +276,7 @@ describe("Replay.drift", () => {
     })
   )
 
-  it.effect("ignores the parents of changed entries, and writes in progress", () =>
+  it.effect("ignores the parent directories of changed entries, and writes in progress", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "d/x": "one" })

@@ -53,7 +53,7 @@ describe("Replay.tree", () => {
     { arbitrary: { runs: 30, size: 30 } }
   )
 
-  it.effect("includes entries from before the journal as far as changes reveal them", () =>
+  it.effect("includes entries that are older than the journal, if recorded changes contain their state", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "a/b": "one", "a/c": { link: "b" }, "d/e": "two", "d/untouched": "three", f: "four" })

@@ -389,7 +389,7 @@ describe("a restarted covenant of spells", () => {
 })
 
 describe("a call of a spell in a program", () => {
-  it.effect("has the type that belongs to the name of the spell", () =>
+  it.effect("has the result type of the named spell", () =>
     Effect.gen(function* () {
       const { files } = yield* Spells.call("list_directory", {})
       assert.deepStrictEqual(files, ["a.txt"])

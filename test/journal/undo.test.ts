@@ -272,7 +272,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("of foreign changes fails with Conflict and both versions, and changes nothing", () =>
+  it.effect("over foreign changes fails with Conflict and both versions, and changes nothing", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -342,7 +342,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("does not remove a foreign file with a directory that it removes", () =>
+  it.effect("fails instead of removing a foreign file together with a directory", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -395,7 +395,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("fails with Conflict, not NotRecorded, if both apply", () =>
+  it.effect("fails with Conflict if it could also fail with NotRecorded", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { b: "old" })

@@ -76,7 +76,7 @@ describe("makeDirectories", () => {
   )
 
   it(
-    "gives the mode to every directory that it makes",
+    "sets the given mode on every directory that it makes",
     within((top) => {
       makeDirectories(join(top, "a/b"), 0o700)
       if (process.platform === "win32") return
@@ -108,7 +108,7 @@ describe("makeDirectories", () => {
     })
   )
 
-  it.runIf(process.platform === "linux")("ends with an error in a directory that accepts no new entries", () => {
+  it.runIf(process.platform === "linux")("fails instead of looping in a directory that accepts no new entries", () => {
     const module = new URL("../../src/runtime/directories.ts", import.meta.url).href
     const program = `import(${JSON.stringify(module)}).then((m) => m.makeDirectories("/proc/fs-algebra/x")).catch((e) => console.log(e.code))`
     // A separate process, because an endless loop could not be stopped otherwise.

@@ -93,7 +93,7 @@ describe("installation", () => {
     assert.isTrue(String(answer).startsWith(join(state, "tmp")), answer)
   })
 
-  it("fails for lack of a descriptor, instead of using another directory or key", () => {
+  it("fails if no descriptor is free, instead of using another directory or key", () => {
     const state = scratch()
     const { code } = ask(state)
     const program = `

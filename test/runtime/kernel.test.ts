@@ -208,7 +208,7 @@ describe("the WebAssembly kernel of searches", () => {
         assert.isFalse(kernel.hasNul(0, 0))
       })
 
-      it("counts line feeds and finds zeros at every position, and none outside of the range", () => {
+      it("counts line feeds and finds zero bytes at every position of the range, and none outside", () => {
         const size = 200
         for (let at = 0; at < size; at++) {
           const text = Buffer.alloc(size, "x")
@@ -279,7 +279,7 @@ describe("the WebAssembly kernel of searches", () => {
         assert.deepStrictEqual(all(one, end - 6, end), [[1, end - 6, end]])
       })
 
-      it("has its own memory", () => {
+      it("shares no memory with another kernel", () => {
         const [one, two] = [make(), make()]
         assert.deepStrictEqual(find(one, bytes("one"), ["one"]), [[1, 0, 3]])
         assert.deepStrictEqual(find(two, bytes("two"), ["two"]), [[1, 0, 3]])

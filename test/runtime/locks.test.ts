@@ -11,7 +11,7 @@ import { make } from "../../src/runtime/locks.ts"
 const path = (text: string) => text as FsPath
 
 describe("locks", () => {
-  it.effect("grant one path in order of arrival", () =>
+  it.effect("are granted in order of arrival to requests for the same path", () =>
     Effect.gen(function* () {
       const locks = make()
       const order: Array<number> = []
@@ -117,7 +117,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("treat names that differ only in case as equal if the filesystem ignores case", () =>
+  it.effect("treat names that differ only in case as equal if the filesystem is case-insensitive", () =>
     Effect.gen(function* () {
       const locks = make({ caseSensitive: false })
       const gate = yield* Deferred.make<void>()
@@ -151,27 +151,30 @@ describe("locks", () => {
   const requests = Arbitrary.schema(
     Schema.Array(Schema.Array(Name).check(Schema.isMinLength(1), Schema.isMaxLength(2))).check(Schema.isMaxLength(12))
   )
-  it.effect.prop("never admit two holders of overlapping paths, and admit everyone in the end", [requests], ([all]) =>
-    Effect.gen(function* () {
-      const locks = make()
-      const inside: Array<ReadonlyArray<FsPath>> = []
-      const fibers = []
-      for (const paths of all as ReadonlyArray<ReadonlyArray<FsPath>>) {
-        const body = Effect.gen(function* () {
-          for (const other of inside) {
-            for (const mine of paths) {
-              for (const theirs of other) assert.isFalse(isWithin(mine, theirs) || isWithin(theirs, mine))
+  it.effect.prop(
+    "are never held by two requests with overlapping paths, and are granted to every request in the end",
+    [requests],
+    ([all]) =>
+      Effect.gen(function* () {
+        const locks = make()
+        const inside: Array<ReadonlyArray<FsPath>> = []
+        const fibers = []
+        for (const paths of all as ReadonlyArray<ReadonlyArray<FsPath>>) {
+          const body = Effect.gen(function* () {
+            for (const other of inside) {
+              for (const mine of paths) {
+                for (const theirs of other) assert.isFalse(isWithin(mine, theirs) || isWithin(theirs, mine))
+              }
             }
-          }
-          inside.push(paths)
-          yield* Effect.yieldNow
-          yield* Effect.yieldNow
-          inside.splice(inside.indexOf(paths), 1)
-        })
-        fibers.push(yield* Effect.forkChild(locks.exclusive(paths, body), { startImmediately: true }))
-      }
-      yield* Fiber.joinAll(fibers)
-    })
+            inside.push(paths)
+            yield* Effect.yieldNow
+            yield* Effect.yieldNow
+            inside.splice(inside.indexOf(paths), 1)
+          })
+          fibers.push(yield* Effect.forkChild(locks.exclusive(paths, body), { startImmediately: true }))
+        }
+        yield* Fiber.joinAll(fibers)
+      })
   )
 
   it.effect("let calls within `alone` run in order, while other calls wait", () =>

@@ -35,16 +35,16 @@ describe("matching of contents in memory", () => {
     })
   )
 
-  it.effect("gives the results of the plain engine in this thread, without Node, and in workers", () =>
+  it.effect("gives the same results on this thread, in workers, and without Node", () =>
     Effect.gen(function* () {
       const matching = yield* Matching
       for (const [i, query] of queries.entries()) {
         const found = (answer: ReadonlyArray<{ readonly found: unknown }>) => answer.map(({ found }) => found)
         assert.deepStrictEqual(found(toEnd(matching.searchInline, query, some)), wanted[i])
         assert.deepStrictEqual(found(toEnd(searchWithoutNode, query, some)), wanted[i])
-        const away = yield* matching.searchInWorkers(query, some)
-        if ("_tag" in away) return assert.fail(away._tag)
-        assert.deepStrictEqual(found(away), wanted[i])
+        const inWorkers = yield* matching.searchInWorkers(query, some)
+        if ("_tag" in inWorkers) return assert.fail(inWorkers._tag)
+        assert.deepStrictEqual(found(inWorkers), wanted[i])
       }
       assert.isTrue(views.every((bytes, i) => Buffer.compare(bytes, contents[i]!) === 0))
     })
@@ -62,9 +62,9 @@ describe("matching of contents in memory", () => {
         counts(toEnd(matching.searchInline, query, { contents: many, from: 1 })),
         wanted.map((found) => found.length)
       )
-      const away = yield* matching.searchInWorkers(query, { contents: many, from: 1, pathOf })
+      const inWorkers = yield* matching.searchInWorkers(query, { contents: many, from: 1, pathOf })
       const withPaths = wanted.map((found, i) => (found as Array<object>).map((match) => ({ path: pathOf(i), ...match })))
-      assert.deepStrictEqual("_tag" in away ? away : away.map(({ found }) => found), withPaths as never)
+      assert.deepStrictEqual("_tag" in inWorkers ? inWorkers : inWorkers.map(({ found }) => found), withPaths as never)
     })
   )
 

@@ -17,7 +17,7 @@ const ground = Effect.map(directory, (top) => {
   return top
 })
 
-describe("an allowed directory", () => {
+describe("resolveAllowed with an allowed directory", () => {
   it.effect("admits itself and every path below it, through links too, whether or not the path exists", () =>
     Effect.gen(function* () {
       const top = yield* ground
@@ -93,7 +93,7 @@ describe("a directory that must be outside of every workspace", () => {
 })
 
 describe("a registered store", () => {
-  it.effect("and the directories in it cannot be opened as a root while the store is in use", () =>
+  it.effect("cannot be opened as a root while it is in use, nor can a directory in it", () =>
     Effect.gen(function* () {
       const top = yield* ground
       const inside = ["app", "app/inner", "link/inner", "app/../app/inner"]

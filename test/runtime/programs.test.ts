@@ -24,20 +24,20 @@ const place: Effect.Effect<string, never, Scope.Scope> = Effect.map(
 
 /** PATH entries, with links, through which a program in or behind `served` could be found. */
 const traps: ReadonlyArray<readonly [what: string, links: Readonly<Record<string, string>>, entry: string]> = [
-  ["the served directory", {}, "served/bin"],
-  ["the served directory by way of ..", {}, "good/../served/bin"],
+  ["the directory itself", {}, "served/bin"],
+  ["a path to it that contains ..", {}, "good/../served/bin"],
   ["a link to it", { "links/direct": "../served/bin" }, "links/direct"],
   ["a link to a link to it", { "links/direct": "../served/bin", "links/far": "direct" }, "links/far"],
   ["a link out of it", { "served/out": "../good" }, "served/out"],
   ["a link through a link in it", { "served/out": "../good", "links/through": "../served/out" }, "links/through"],
-  ["a program that is a link to one in it", { "links/tool": "../served/bin/tool" }, "links"],
+  ["a link to a program in it", { "links/tool": "../served/bin/tool" }, "links"],
   ["a circle of links", { "links/a": "b", "links/b": "a" }, "links/a"]
 ]
 
 describe.skipIf(process.platform === "win32")("the search of the PATH for a program", () => {
   for (const [what, links, entry] of traps) {
     for (const how of ["is avoided", "is an open root"] as const) {
-      it.effect(`skips ${what} if the directory ${how}`, () =>
+      it.effect(`if a directory ${how}, skips ${what}`, () =>
         Effect.gen(function* () {
           const base = yield* place
           for (const [name, text] of Object.entries(links)) Fs.symlinkSync(text, join(base, name))

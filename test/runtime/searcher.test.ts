@@ -134,7 +134,7 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
         }
       })
 
-    it("finds the same matches in small files as the plain engine", () => agree(contents, queries, 1))
+    it("finds the same matches in small files as a search of the decoded text", () => agree(contents, queries, 1))
 
     it("finds the same matches in files that are read in blocks", () =>
       agree(
@@ -149,7 +149,7 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
         [...small.slice(0, 60), large[1]!, large[3]!],
         queries
           .filter((_, i) => i % 5 === 0)
-          .flatMap((query) => [1, 2, 7].map((most) => ({ ...query, most, maxBytes: 3000 * most }))),
+          .flatMap((query) => [1, 2, 7].map((maxMatches) => ({ ...query, maxMatches, maxBytes: 3000 * maxMatches }))),
         1
       ))
 
@@ -225,7 +225,7 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
 describe("searcher", () => {
   const searcher = searcherWith(kernels["WebAssembly"]!())
 
-  it("reports entries that are not regular files without waiting for them", () =>
+  it("reports devices, pipes, links and directories as unreadable, and does not wait for them", () =>
     holding({ file: "foo", other: "foo" }, (base) => {
       mkdirSync(join(base, "directory"))
       symlinkSync("file", join(base, "link"))

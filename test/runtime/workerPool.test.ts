@@ -65,7 +65,7 @@ const evil = `${"a".repeat(64)}b\n`
 
 for (const [name, begin] of Object.entries({ "with workers": start, "without workers": impossible })) {
   describe(`the worker pool, ${name}`, () => {
-    it("returns the results of the plain engine to each caller", async () => {
+    it("returns to each caller the results of a search of the decoded text", async () => {
       const workers = make(2, begin)
       const contents = Array.from({ length: 60 }, (_, seed) => content(seed, (seed * seed * 7) % 5000))
       const names = contents.map((_, i) => `f${i}`)
@@ -79,7 +79,7 @@ for (const [name, begin] of Object.entries({ "with workers": start, "without wor
       })
     })
 
-    it("lists directories in order of whole paths", async () => {
+    it("lists the entries of directories in walk order", async () => {
       const workers = make(2, begin)
       await using(workers, { b: "", "a.b": "", "\uffee": "", "\ud83d\ude00": "", "\ufffd": "" }, async (base) => {
         mkdirSync(join(base, "a"))
@@ -130,7 +130,7 @@ for (const [name, begin] of Object.entries({ "with workers": start, "without wor
       })
     })
 
-    it("fails only the search whose pattern cannot run", async () => {
+    it("fails a search whose pattern cannot run, and no other search", async () => {
       const workers = make(1, begin)
       await using(workers, { a: "foo" }, async (base) => {
         const answer = await search(workers, query(question("(")), batchOf(base, ["a"]))
@@ -316,7 +316,7 @@ describe("the worker pool", () => {
     }
   })
 
-  it.live("is shared by all users, and ends a while after its last user", () =>
+  it.live("is shared by its users, and ends some seconds after the last user has released it", () =>
     Effect.gen(function* () {
       vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
       const [one, other] = [yield* Scope.make(), yield* Scope.make()]

@@ -5,8 +5,8 @@ import * as Exit from "effect/Exit"
 import * as References from "effect/References"
 import {
   begin,
-  type Books,
-  books,
+  type SnapshotRecords,
+  snapshotRecords,
   change,
   type Ground,
   ground,
@@ -22,13 +22,13 @@ const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
 const ways: ReadonlyArray<readonly [claim: string, way: Way]> = [
   ["fails", "fails"],
-  ["reports a failure after it has succeeded", "fails after"],
+  ["succeeds but reports a failure", "fails after"],
   ["dies", "dies"],
   ["is interrupted", "hangs"],
-  ["is interrupted after it has succeeded", "hangs after"]
+  ["succeeds and is then interrupted", "hangs after"]
 ]
 
-/** The distance between the tested steps of a rollback and of taking a checkpoint, which has fewer steps. */
+/** The distances between the steps that get a fault: in a rollback, and in taking a checkpoint, which has fewer steps. */
 const strides: Readonly<Record<keyof typeof kinds, readonly [back: number, taking: number]>> = isSoak
   ? { memory: [1, 1], layerSession: [1, 1], vfsState: [1, 1], host: [1, 1], overlay: [1, 1] }
   : { memory: [1, 1], layerSession: [1, 1], vfsState: [9, 4], host: [14, 4], overlay: [8, 4] }
@@ -91,12 +91,12 @@ const rollingBack = (one: Ground, stride: number, way: Way) =>
       stride,
       Effect.fnUntraced(function* (plan, tally) {
         const undone = yield* picture(one)
-        const known = yield* books(one)
+        const known = yield* snapshotRecords(one)
         const { exit, steps } = yield* under(one, plan, one.checkpoint.rollback("one"))
         if (steps < plan.nth) return undefined
         const after = yield* picture(one)
         const wrong = judged(exit, after, { done, undone }, tally)
-        const unlike = differing(yield* books(one), known)
+        const unlike = differing(yield* snapshotRecords(one), known)
         if (isEqual(after, done)) yield* change(one)
         return unlike === "" ? wrong : [...wrong, unlike]
       }),
@@ -104,8 +104,8 @@ const rollingBack = (one: Ground, stride: number, way: Way) =>
     )
   })
 
-/** Removes what a failed forget may leave behind. */
-const without = ({ checkpoints, filesystem, kept, logs, open }: Books) => ({
+/** Reduces the records to the facts that a failed forget must not change. */
+const without = ({ checkpoints, filesystem, kept, logs, open }: SnapshotRecords) => ({
   checkpoints: checkpoints.map(({ id }) => id),
   filesystem: filesystem.length,
   kept,
@@ -121,14 +121,14 @@ const taking = (one: Ground, stride: number, way: Way) =>
     return yield* each(
       stride,
       Effect.fnUntraced(function* (plan, tally) {
-        const before = { ...(yield* picture(one)), books: yield* books(one) }
+        const before = { ...(yield* picture(one)), snapshotRecords: yield* snapshotRecords(one) }
         const { exit, steps } = yield* under(one, plan, one.checkpoint.take("two"))
         if (steps < plan.nth) return undefined
         const taken = (yield* one.checkpoint.list).find(({ id }) => id === "two")
         const isDone = Exit.isSuccess(exit) || (!isTyped(exit) && taken !== undefined)
         if (!isDone) {
           tally.undone++
-          const wrong = differing({ ...(yield* picture(one)), books: yield* books(one) }, before)
+          const wrong = differing({ ...(yield* picture(one)), snapshotRecords: yield* snapshotRecords(one) }, before)
           return wrong === "" ? [] : [`not done, but ${wrong}`]
         }
         tally.done++
@@ -140,7 +140,7 @@ const taking = (one: Ground, stride: number, way: Way) =>
         const back = differing(yield* picture(one), target)
         if (back !== "") complaints.push(`what was taken is not what comes back: ${back}`)
         yield* one.checkpoint.forget("two")
-        const left = differing({ ...(yield* picture(one)), books: yield* books(one) }, before)
+        const left = differing({ ...(yield* picture(one)), snapshotRecords: yield* snapshotRecords(one) }, before)
         if (left !== "") complaints.push(`something is left: ${left}`)
         return complaints
       }),
@@ -166,7 +166,7 @@ const replacing = (one: Ground, stride: number, way: Way) =>
         yield* one.checkpoint.take("one")
         const old = yield* picture(one)
         yield* change(one)
-        const before = { ...(yield* picture(one)), books: without(yield* books(one)) }
+        const before = { ...(yield* picture(one)), snapshotRecords: without(yield* snapshotRecords(one)) }
         const { exit, steps } = yield* under(one, plan, one.checkpoint.take("one"))
         if (steps < plan.nth) return undefined
         const now = yield* picture(one)
@@ -191,20 +191,20 @@ const replacing = (one: Ground, stride: number, way: Way) =>
 
 for (const [name, make] of Object.entries(kinds) as ReadonlyArray<[keyof typeof kinds, (typeof kinds)["memory"]]>) {
   const [back, taken] = strides[name]
-  describe(`over ${name}, if one step`, () => {
+  describe(`a checkpoint over ${name}`, () => {
     for (const [claim, way] of ways) {
-      it.live(`${claim}, a rollback restores both the session and the files, or neither`, () =>
+      it.live(`is rolled back in both the session and the files, or in neither, if one step ${claim}`, () =>
         Effect.gen(function* () {
           const { complaints, done, met, undone } = yield* rollingBack(yield* ground(make), back, way)
           assert.deepStrictEqual(complaints, [])
           assert.isAbove(met, 2)
           assert.isAbove(undone, 0)
-          // With a stride, the tested steps may all lie before the last one.
+          // Only a fault after the last step leaves the rollback done. With a stride, that step may not be tested.
           if ((isSoak || back === 1) && way === "hangs after") assert.isAbove(done, 0)
         }).pipe(Effect.scoped)
       )
 
-      it.live(`${claim}, a new checkpoint covers both, or nothing changes`, () =>
+      it.live(`is taken of both the session and the files, or nothing changes, if one step ${claim}`, () =>
         Effect.gen(function* () {
           const { complaints, met, undone } = yield* taking(yield* ground(make), taken, way)
           assert.deepStrictEqual(complaints, [])
@@ -213,7 +213,7 @@ for (const [name, make] of Object.entries(kinds) as ReadonlyArray<[keyof typeof 
         }).pipe(Effect.scoped)
       )
 
-      it.live(`${claim}, a checkpoint is replaced, or the old checkpoint remains`, () =>
+      it.live(`is replaced completely, or remains, if one step ${claim}`, () =>
         Effect.gen(function* () {
           const { complaints, met, undone } = yield* replacing(yield* ground(make), taken, way)
           assert.deepStrictEqual(complaints, [])

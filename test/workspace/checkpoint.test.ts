@@ -21,7 +21,7 @@ import * as Checkpoint from "../../src/workspace/Checkpoint.ts"
 import * as Session from "../../src/workspace/Session.ts"
 import { directory } from "../conformance/filesystems.ts"
 import { byKind } from "../history/support.ts"
-import { books, type Ground, ground, kinds, Log, Note, picture } from "./checkpointing.ts"
+import { snapshotRecords, type Ground, ground, kinds, Log, Note, picture } from "./checkpointing.ts"
 
 const memory = ground(kinds.memory)
 
@@ -150,10 +150,10 @@ describe("a checkpoint", () => {
 describe("a checkpoint call fails and changes nothing when", () => {
   const unchanged = (one: Ground, tag: string, call: Effect.Effect<unknown, unknown>) =>
     Effect.gen(function* () {
-      const before = [yield* picture(one), yield* books(one)]
+      const before = [yield* picture(one), yield* snapshotRecords(one)]
       const error = (yield* Effect.flip(call)) as { readonly _tag: string; readonly reason: string }
       assert.strictEqual(`${error._tag} ${error.reason}`, tag)
-      assert.deepStrictEqual([yield* picture(one), yield* books(one)], before)
+      assert.deepStrictEqual([yield* picture(one), yield* snapshotRecords(one)], before)
     })
 
   it.effect("the checkpoint does not exist", () =>
@@ -279,25 +279,27 @@ describe("a transaction of a session and a filesystem", () => {
 
   for (const kind of ["memory", "layerSession", "overlay"] as const) {
     for (const [claim, ending] of endings) {
-      it.effect(`over ${kind} that ${claim} leaves session and filesystem unchanged, and no snapshots behind`, () =>
-        Effect.gen(function* () {
-          const one = yield* ground(kinds[kind])
-          yield* put(one, "v1")
-          yield* one.checkpoint.take("a")
-          const before = [yield* picture(one), yield* books(one)]
-          const exit = yield* Effect.exit(
-            one.checkpoint.transaction(
-              Effect.gen(function* () {
-                yield* put(one, "v2")
-                yield* one.fs.write("new/file", "")
-                for (const box of one.boxes) box.value++
-                return yield* ending
-              })
+      it.effect(
+        `over ${kind} that ${claim} changes neither the session nor the filesystem, and leaves no snapshots behind`,
+        () =>
+          Effect.gen(function* () {
+            const one = yield* ground(kinds[kind])
+            yield* put(one, "v1")
+            yield* one.checkpoint.take("a")
+            const before = [yield* picture(one), yield* snapshotRecords(one)]
+            const exit = yield* Effect.exit(
+              one.checkpoint.transaction(
+                Effect.gen(function* () {
+                  yield* put(one, "v2")
+                  yield* one.fs.write("new/file", "")
+                  for (const box of one.boxes) box.value++
+                  return yield* ending
+                })
+              )
             )
-          )
-          assert.deepStrictEqual(exit, yield* Effect.exit(ending))
-          assert.deepStrictEqual([yield* picture(one), yield* books(one)], before)
-        }).pipe(Effect.scoped)
+            assert.deepStrictEqual(exit, yield* Effect.exit(ending))
+            assert.deepStrictEqual([yield* picture(one), yield* snapshotRecords(one)], before)
+          }).pipe(Effect.scoped)
       )
     }
   }
@@ -305,10 +307,10 @@ describe("a transaction of a session and a filesystem", () => {
   it.effect("that succeeds keeps the changes in both, and leaves no snapshots behind", () =>
     Effect.gen(function* () {
       const one = yield* memory
-      const before = yield* books(one)
+      const before = yield* snapshotRecords(one)
       assert.strictEqual(yield* one.checkpoint.transaction(Effect.as(put(one, "v2"), "answer")), "answer")
       assert.deepStrictEqual([yield* text(one), yield* one.session.all(Note)], ["v2", ["v2"]])
-      assert.deepStrictEqual(yield* books(one), before)
+      assert.deepStrictEqual(yield* snapshotRecords(one), before)
     }).pipe(Effect.scoped)
   )
 
@@ -348,7 +350,7 @@ describe("a transaction of a session and a filesystem", () => {
   )
 
   for (const [kind, layer] of Object.entries(byKind({ retention: { maxSnapshots: 1 } }))) {
-    it.live(`is rolled back even if its effect takes more snapshots than are retained, by ${kind}`, () =>
+    it.live(`is rolled back even if its effect takes more snapshots than are retained: ${kind}`, () =>
       Effect.gen(function* () {
         const [fs, snapshots] = [yield* Filesystem, yield* Snapshots.Snapshots]
         const session = yield* Session.make({ slices: [Note] })
@@ -373,7 +375,7 @@ describe("a transaction of a session and a filesystem", () => {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live(`takes a snapshot that is not listed and displaces no other snapshot, by ${kind}`, () =>
+    it.live(`takes a snapshot that is not listed and displaces no other snapshot: ${kind}`, () =>
       Effect.gen(function* () {
         const [fs, snapshots] = [yield* Filesystem, yield* Snapshots.Snapshots]
         const session = yield* Session.make({ slices: [Note] })

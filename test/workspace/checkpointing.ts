@@ -115,7 +115,7 @@ export const Log = makeSlice("Log", Schema.String, { policy: "log" })
 
 const outside = () => new SessionError({ operation: "participant", reason: "outside", detail: "planned" })
 
-/** A number outside of the slices that takes part in snapshots. */
+/** A participant: a number outside of the slices, which snapshots capture. */
 export interface Box {
   value: number
   /** The number of prepared changes that are neither committed nor discarded. */
@@ -229,7 +229,7 @@ export const picture = ({ boxes, fs, session }: Pick<Ground, "fs" | "session" | 
   }).pipe(Effect.orDie)
 
 /** The records of all snapshots taken. */
-export interface Books {
+export interface SnapshotRecords {
   readonly checkpoints: ReadonlyArray<Checkpoint.Taken>
   readonly session: ReadonlyArray<Session.SessionSnapshot>
   readonly filesystem: ReadonlyArray<string>
@@ -239,7 +239,7 @@ export interface Books {
   readonly kept: ReadonlyArray<number>
 }
 
-export const books = ({ boxes, checkpoint, plainSnapshots, session }: Ground): Effect.Effect<Books> =>
+export const snapshotRecords = ({ boxes, checkpoint, plainSnapshots, session }: Ground): Effect.Effect<SnapshotRecords> =>
   Effect.gen(function* () {
     return {
       checkpoints: yield* checkpoint.list,

@@ -23,7 +23,7 @@ export const memory: Effect.Effect<Algebra> = Effect.map(InMemory.make(), derive
 
 export const sha256 = (path: string): string => createHash("sha256").update(real.readFileSync(path)).digest("hex")
 
-/** Builds a session "abc" with the note, and a filesystem whose file holds the same note. */
+/** Builds a session "abc" with the note, and a filesystem whose file contains the same note. */
 export const pair = Effect.fnUntraced(function* (note: string) {
   const session = yield* Session.make({ id: note, slices, tags: { session_id: "abc" } })
   yield* session.set(Notes, note)
@@ -50,7 +50,7 @@ const isWriting = (name: string, [, flags]: ReadonlyArray<unknown>): boolean =>
   !name.startsWith("open") || (typeof flags === "string" ? /[wa+]/.test(flags) : typeof flags === "number" && (flags & 3) !== 0)
 
 /**
- * Simulates a process that ends at its nth changing system call: that call is done by half, and no later one is done.
+ * Simulates a process that ends at its nth changing system call. That call is half done, and the process makes no further call.
  */
 export const dying = <A, E, R>(nth: number, effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {

@@ -19,7 +19,7 @@ const names = [
   "realpathSync"
 ] as const
 
-/** Calls `before` with the number of each call (from 1); the call fails when `before` returns true. */
+/** Calls `before` with the number of each call, from 1. The call fails if `before` returns true. */
 export const watching = (before: (nth: number, name: string) => boolean): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(

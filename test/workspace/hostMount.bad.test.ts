@@ -25,7 +25,7 @@ const mountError = (reason: string, hostPath: string): object => ({ _tag: "Mount
 const has = (error: object, part: object, message?: string): void => assert.deepInclude({ ...error }, part, message)
 
 describe("a mount of a source outside of the allowed roots", () => {
-  it.live("is refused if it is named directly, by a common prefix or by a link, and if no root is allowed", () =>
+  it.live("is refused, even if its path has a prefix in common with a root or leads through a link in a root", () =>
     Effect.gen(function* () {
       const top = yield* machine({
         "a/b/in": "in",
@@ -281,7 +281,7 @@ describe("a source file that changes while it is copied", () => {
   ]
 
   for (const [what, act, reasons] of cases) {
-    it.live(`and ${what} makes the mount fail, which copies nothing and reads nothing outside`, () =>
+    it.live(`makes the mount fail, which copies nothing and reads nothing outside, if it ${what}`, () =>
       Effect.gen(function* () {
         let seen = 0
         for (const [operation, nth] of [
@@ -306,7 +306,7 @@ describe("a source file that changes while it is copied", () => {
             const exit = yield* Effect.result(hydrated.pipe(when(operation, "d/big", nth, () => act(root))))
             const after = yield* pictureOf(fs)
             if (exit._tag === "Success") {
-              // A copy that succeeds must hold one complete content that the file had.
+              // A copy that succeeds must have one complete content that the file had.
               const now = `torn${big.slice(4, 590_000)}torn${big.slice(590_004)}`
               const had = [big, ...(what === "is written to in the middle" ? [now] : [])]
               assert.isTrue(had.some((text) => after["d/big"] === `file ${JSON.stringify(text)}`))

@@ -1,4 +1,4 @@
-/** Mounts with a fault or an interruption at one step of the target or the source; nothing may have changed. */
+/** Mounts with a fault or an interruption at one step of the target or source. Each mount is complete or changes nothing. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -27,7 +27,7 @@ interface Outcome {
   readonly isWhole: boolean
 }
 
-/** Runs the mount and compares the tree with the states before and after. */
+/** Runs the mount and compares the resulting tree with the tree before the mount and with the expected tree. */
 const outcome = Effect.fnUntraced(function* (
   sound: Algebra,
   hung: Effect.Effect<void> | undefined,
@@ -81,10 +81,10 @@ const settled = async (happened: () => ReadonlyArray<unknown>): Promise<void> =>
 
 const ways: ReadonlyArray<readonly [claim: string, planned: Pick<Planned, "fault" | "when">]> = [
   ["fails", { fault: { _tag: "IoError", code: "EIO", detail: "planned" } }],
-  ["reports a failure after it has succeeded", { fault: { _tag: "IoError", code: "EIO", detail: "planned" }, when: "after" }],
+  ["succeeds but reports IoError", { fault: { _tag: "IoError", code: "EIO", detail: "planned" }, when: "after" }],
   ["fails with DiskFull", { fault: { _tag: "DiskFull" } }],
   ["is interrupted", { fault: "hang" }],
-  ["is interrupted after it has succeeded", { fault: "hang", when: "after" }]
+  ["succeeds and is then interrupted", { fault: "hang", when: "after" }]
 ]
 
 const soak = process.env["FS_ALGEBRA_SOAK"] === "1"
@@ -94,9 +94,9 @@ for (const [place, ground, side, stride] of [
   ["of a target on a host", host, ofTarget, soak ? 1 : 5],
   ["of the source", memory, ofSource, 1]
 ] as const) {
-  describe(`a mount, when one step ${place}`, () => {
+  describe("a mount", () => {
     for (const [claim, planned] of ways) {
-      it.live(`${claim}, leaves either all files old or all files new, with no hidden leftover`, () =>
+      it.live(`is done completely or not at all, without leftovers, if one step ${place} ${claim}`, () =>
         Effect.gen(function* () {
           const root = yield* machine(source)
           const path = planned.fault === "hang" ? interruptible : any

@@ -334,7 +334,7 @@ describe("the fingerprint of mounts", () => {
     assert.strictEqual(HostMount.fingerprint([]), "4f53cda18c2baa0c")
   })
 
-  it("differs for different mounts, and for another order", () => {
+  it("differs for different mounts, and depends on their order", () => {
     const mounts: ReadonlyArray<ReadonlyArray<HostMount.HostMount>> = [
       [],
       [{ hostPath: "a" }],

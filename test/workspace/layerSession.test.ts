@@ -363,7 +363,7 @@ describe("the case rule of a filesystem in a session", () => {
     )
   )
 
-  it.effect("that ignores case keeps the case of names, even after a rollback", () =>
+  it.effect("preserves the case of names in a case-insensitive filesystem, even after a rollback", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()

@@ -22,13 +22,13 @@ type Pair = Effect.Success<ReturnType<typeof pair>>
 const dump = ({ filesystem, session }: Pair, top: string, withFilesystem = true) =>
   Session.dumpSessionTree(session, top, withFilesystem ? { filesystem } : {})
 
-/** The existing dump and the new one: whether each has an archive. */
+/** Whether the existing dump and the new dump have an archive. */
 const scenarios = [
-  ["no dump", undefined, true],
-  ["no dump, and the new one has no archive", undefined, false],
-  ["a dump with an archive", true, true],
-  ["a dump with an archive, and the new one has no archive", true, false],
-  ["a dump without an archive", false, true]
+  ["the first dump, with an archive", undefined, true],
+  ["the first dump, without an archive", undefined, false],
+  ["a dump with an archive, over a dump with an archive", true, true],
+  ["a dump without an archive, over a dump with an archive", true, false],
+  ["a dump with an archive, over a dump without an archive", false, true]
 ] as const
 
 const told = (note: string, hasArchive: boolean): readonly [string, string | undefined] => [note, hasArchive ? note : undefined]
@@ -52,7 +52,7 @@ const goesOn = Effect.fnUntraced(function* (top: string, third: Pair) {
 
 describe("a dump whose process is killed", () => {
   for (const [what, before, after] of scenarios) {
-    it.effect(`at any call leaves the old dump or the new dump complete, if there was ${what}`, () =>
+    it.effect(`at any system call leaves the old dump or the new dump complete: ${what}`, () =>
       Effect.gen(function* () {
         const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
         const outcomes = [before === undefined ? undefined : told("one", before), told("two", after)]

@@ -189,7 +189,7 @@ describe("a dump", () => {
   )
 
   for (const holding of ["the filesystem and then the session", "the session", "the filesystem"]) {
-    it.effect(`is consistent while another fiber holds ${holding}`, () =>
+    it.effect(`is consistent while another fiber makes changes under the lock of ${holding}`, () =>
       Effect.gen(function* () {
         const top = yield* fastDirectory
         const { filesystem, session } = yield* pair("0")
@@ -238,7 +238,7 @@ describe("a dump", () => {
     )
   }
 
-  it.effect("to a directory in its own filesystem is not part of its archive, and is not restored over itself", () =>
+  it.effect("that is written into its own filesystem is not part of its archive, and cannot be restored over itself", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const host = yield* hostAt(top)

@@ -138,7 +138,7 @@ describe("an interrupted call", () => {
     })
   )
 
-  it.effect("can be followed by a rollback, although uninterruptible work completes", () =>
+  it.effect("may roll back the session when it is interrupted, and completes uninterruptible work", () =>
     Effect.gen(function* () {
       const { seen, session, write } = yield* both
       yield* write("before")
@@ -217,7 +217,7 @@ describe("a filesystem that is opened again on the same session", () => {
     })
   )
 
-  it.effect("on a clone does not list the files of the original before it has a directory", () =>
+  it.effect("on a clone of the session does not list the files of the original, even before it has a directory", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const session = yield* Session.make()

@@ -21,7 +21,7 @@ const outside = (detail: string): SessionError => new SessionError({ operation: 
 
 type Fault = "fails" | "dies" | "hangs"
 
-/** A participant with a value outside of the slices, which counts the snapshots and changes it has handed out. */
+/** A participant with a value outside of the slices, which counts its captures and its prepared changes. */
 class Fake {
   readonly name: string
   value = "first"
@@ -388,12 +388,12 @@ describe("an interruption at any step", () => {
   > = [
     ["rollback", (session) => session.rollback("s"), [now, then]],
     ["snapshot", (session) => session.snapshot("t"), [now]],
-    ["snapshot that replaces", (session) => session.snapshot("s"), [now]],
+    ["snapshot that replaces another", (session) => session.snapshot("s"), [now]],
     ["forget", (session) => session.forget("s"), [now]],
     ["reset", (session) => session.reset, [now, first]]
   ]
   for (const [name, call, outcomes] of cases) {
-    it.live(`leaves a ${name} completed or without effect`, () =>
+    it.live(`leaves each ${name} completed or without effect`, () =>
       Effect.gen(function* () {
         const seenOutcomes = new Set<string>()
         const every = isSoak ? 1 : 2

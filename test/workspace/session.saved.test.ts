@@ -132,9 +132,8 @@ describe("a saved session", () => {
   const Words = Slice.make("Words and 🦊", Schema.String, { policy: "log" })
   const Defaults = Slice.make("Defaults", Schema.Int, { initial: [1, 2] })
   /**
-   * Removes the characters that JSON escapes from property names. Node 24 reads such a name as "\\" when it has
-   * already read an object with
-   * that name (nodejs/node#63785, an open bug of V8). Values may hold any character.
+   * Replaces the characters in property names that JSON escapes. Node 24 reads a name with such a character as "\\" if it has
+   * already read an object with that name (nodejs/node#63785, an open bug of V8). Values may contain any character.
    */
   const named = <A>(record: Readonly<Record<string, A>>): Readonly<Record<string, A>> =>
     // oxlint-disable-next-line no-control-regex

@@ -339,7 +339,7 @@ describe("a cell", () => {
     )
   )
 
-  it.effect("notifies the other cells of its slice, whose callbacks may set it immediately, until its scope closes", () =>
+  it.effect("notifies the other cells of its slice until their scope closes, and a callback may set its cell immediately", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const scope = yield* Scope.make()
@@ -430,7 +430,7 @@ describe("a snapshot of a session", () => {
     })
   )
 
-  it.effect("is listed in the order of creation, and a replaced snapshot is listed last", () =>
+  it.effect("is listed in the order of creation, and last if it replaces another snapshot", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       for (const id of ["a", "b", "c", "a"]) yield* session.snapshot(id)

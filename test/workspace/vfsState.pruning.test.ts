@@ -74,7 +74,7 @@ describe("a restore into a directory of a session", () => {
 describe("tools that change several files in a directory of a session", () => {
   const files: Files = { "d/old.txt": "1\n2\n", "e/gone.txt": "x\n", "f/g/h.txt": "h", "a.txt": "one\n" }
 
-  it.effect("permit a patch to rename the only file of a directory, and remove directories that become empty", () =>
+  it.effect("rename the only file of a directory in a patch, and remove directories that become empty", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       for (const [path, text] of Object.entries(files)) yield* fs.write(path, text as string)
@@ -100,7 +100,7 @@ describe("tools that change several files in a directory of a session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("permit a patch to remove empty directories even without accelerations", () =>
+  it.effect("remove directories that become empty in a patch, even without accelerations", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       for (const [path, text] of Object.entries(files)) yield* fs.write(path, text as string)
@@ -110,7 +110,7 @@ describe("tools that change several files in a directory of a session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("permit rm of a directory to remove parents that become empty", () =>
+  it.effect("remove the parents of a removed directory that become empty", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       for (const [path, text] of Object.entries(files)) yield* fs.write(path, text as string)

@@ -252,7 +252,7 @@ describe("the record of a file", () => {
   )
 
   it.effect.prop(
-    "exists exactly for each file on disk, with its size, after any program",
+    "exists for exactly the files on disk, with their sizes, after any sequence of calls",
     [program({ links: "none" })],
     ([commands]) =>
       Effect.gen(function* () {

@@ -322,8 +322,8 @@ const checkCheckpointSession = ({ checkpoint, session }: RunOptions): Effect.Eff
       )
 
 /**
- * The surrounding context without its parent span. The parent span of a call is the caller's, not the span in which the run was
- * made.
+ * The surrounding context without its parent span. The parent of a call's span is the span of the caller, not the span in which
+ * the run was made.
  */
 const contextWithoutSpan = Effect.map(Effect.context<never>(), Context.omit(Tracer.ParentSpan)) as Effect.Effect<
   Context.Context<never>
@@ -409,7 +409,7 @@ export const make = Effect.fnUntraced(function* <R>(
       Effect.suspend(() => {
         const renderedTool = toolsByName.get(name)
         if (renderedTool === undefined) return Effect.flatMap(callUnknownTool(name, options), Effect.fail)
-        // A closed scope cannot start a fiber, so refuse the call with the same message as other calls.
+        // A closed scope cannot start a fiber. `invoke` refuses the call, with the message that all late calls get.
         if (isRunOver())
           return Effect.flatMap(invoke(renderedTool, input, options), ({ message }) => Effect.fail(Result.error(message)))
         return begin(renderedTool.definition, scope, (definition) =>

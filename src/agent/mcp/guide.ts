@@ -6,7 +6,8 @@ export const scheme = "workspace"
 export const rootUri = `${scheme}:///`
 export const guideName = "workspace-guide"
 
-// A URI is `workspace:///` and the path with each segment escaped, and never contains a path on the machine.
+// A resource URI is `workspace:///` and a path below the root, with percent-encoded segments. The URI
+// never contains a directory of the machine.
 
 export const resourceTemplate = `${rootUri}{+path}`
 /** The template for effect's router, in which a single colon begins a parameter. */

@@ -57,8 +57,8 @@ export const changeNotices = (subscribed: Effect.Effect<void>): Layer.Layer<neve
   )
 
 // Finds the record of the files that the calling client has read. Over standard input there is one client. Over HTTP the
-// session identifies the client. In a protocol without sessions, several clients may have the same name, and then share the
-// state of the policies. A client may not rely on the reads of another client, so each call gets a new record of read files.
+// session identifies the client. A protocol version without sessions has only client names. Clients with the same name share the
+// state of the policies, but must not rely on each other's reads. Each of their calls therefore gets a new record.
 
 interface ClientMemories {
   readonly memory: Effect.Effect<Memory.Memory>

@@ -14,7 +14,7 @@ import { mediaTypeOfName as mediaTypeOf } from "../text/mediaType.ts"
 import { guideName, pathOf, resourceRoute, resourceTemplate, rootUri, uriOf } from "./guide.ts"
 import type { Serving } from "./tools.ts"
 
-/** The largest number of completions that the protocol allows. */
+/** The largest number of completions that the protocol allows in one answer. */
 const maxValues = 100
 
 const directoryOf = (input: string): string => input.slice(0, input.lastIndexOf("/") + 1)

@@ -20,8 +20,8 @@ import type { Flow } from "./stdio.ts"
 import { guideName, rootUri } from "./guide.ts"
 import { guard, type Line, type Pipe } from "./stdio.ts"
 
-// Requests the roots of a client directly over the pipe. The server of effect can ask only during a request, but the roots must
-// be known before any request is served.
+// Requests the roots of a client directly over the pipe. The server of effect can send a request only while it answers one, but
+// the roots must be known before any request is served.
 
 type Message = Extract<Line, { readonly _tag: "Message" }>
 
@@ -70,8 +70,8 @@ export const make = Effect.fnUntraced(function* (write: (text: string) => Effect
   const takes = (message: Message): boolean => {
     const { isRequest, method } = message
     if (method === "initialize") hasRoots = isRecord(field(parsed(message), "params", "capabilities", "roots"))
-    // Some clients never send "initialized", and one version of the protocol has no handshake. The first request also shows
-    // that the client is ready.
+    // Some clients never send "initialized", and one version of the protocol has no handshake. These clients are ready when they
+    // send their first request.
     const isReady =
       method === "initialize" ? !hasRoots : method === "notifications/initialized" || (isRequest && method !== "ping")
     if (isReady) Deferred.doneUnsafe(clientReady, Effect.succeed(hasRoots))
@@ -156,15 +156,15 @@ const afterDeferredWork = Effect.callback<void>((resume) => {
 })
 
 /**
- * Waits until effect has sent the notices about these registrations; no client receives them yet. The scheduler defers
- * these notices. A further notice, sent within a request, is awaited and therefore comes last.
+ * Waits until effect has sent the notices about new registrations. The scheduler defers these notices, and no client receives
+ * them yet. The function sends one more notice, within a request. Effect awaits it, so it comes after all others.
  */
 const awaitNotices = Effect.gen(function* () {
   const { notifications } = yield* McpServer.McpServer
   yield* afterDeferredWork
   const last = notifications["notifications/resources/updated"]({ uri: rootUri })
   yield* Effect.provideService(last, McpSchema.McpRequestContext, noClient)
-  // The earlier notices are being sent now, each in a separate macrotask.
+  // Effect is now sending the earlier notices, each in a separate macrotask.
   yield* afterDeferredWork
 })
 
@@ -200,8 +200,7 @@ export const serve = Effect.fnUntraced(function* <E, R>({ certainTool, ends, flo
     Layer.provide(Layer.succeed(Stdio, stdio)),
     Layer.provide(logsToStderr)
   )
-  // Fork into the scope. An interruption of this fiber then waits until the tools have rolled back, before the files are
-  // closed.
+  // Fork into the scope. An interruption then waits until the tools have rolled back, and only then closes the files.
   const serverFiber = yield* Effect.forkScoped(Layer.launch(server as unknown as Layer.Layer<never, E, R>))
   yield* Effect.raceFirst(Deferred.await(failed), Effect.raceFirst(Effect.exit(Fiber.join(serverFiber)), gone))
   yield* Fiber.interrupt(serverFiber)

@@ -97,9 +97,7 @@ export type Line =
     }
   | { readonly _tag: "Bad"; readonly answer: string }
 
-/**
- * The largest line, in bytes: six times the largest write, plus a margin. In JSON an escaped character needs up to six bytes.
- */
+/** The largest line, in bytes. In JSON an escaped character needs up to six bytes, so even a call with 8 MB of text fits. */
 export const maxLineBytes = 48 * 1024 * 1024
 
 const newlineByte = 10
@@ -248,9 +246,9 @@ const singleId = ({ ids }: QueuedMessage): string | number | undefined => (ids.l
 interface TurnsOptions {
   readonly flow: Flow
   readonly forward: (text: string) => Effect.Effect<void>
-  /** Runs for a request that was cancelled while it waited, and so is not passed on. */
+  /** Runs for a request that is cancelled while it waits. The request is not passed on. */
   readonly onDropped: (message: QueuedMessage) => Effect.Effect<void>
-  /** Runs after a cancellation was passed on. */
+  /** Runs after a cancellation has been passed on. */
   readonly onCancelled: (id: string | number) => Effect.Effect<void>
 }
 
@@ -320,8 +318,8 @@ interface GuardedStdio {
 const inputEndGracePeriod = "1 second"
 
 /**
- * The limits on the input to read ahead while messages wait. The client's answer to a request of the server may follow these
- * messages.
+ * The limits on the input that is read while earlier messages wait. Reading must go on, because the client's answer to a request
+ * of the server may come after the waiting messages.
  */
 const readAheadLimits = { lines: 1024, bytes: 64 * 1024 * 1024 }
 

@@ -1,6 +1,7 @@
 /**
  * Applies a patch to the text of a file. Context lines keep the bytes of the file. If the patch and the file agree on line
- * endings, added lines end as in the patch. Otherwise an added line ends as the line that it replaces or follows.
+ * endings, added lines end as in the patch. Otherwise an added line gets the line ending of the line that it replaces or
+ * follows.
  */
 import type { Replacement } from "../../engine/diff.ts"
 import { explainAbsent } from "../../engine/nearest.ts"
@@ -8,8 +9,8 @@ import { maxUnitsPerStep, runAtOnce, type Steps, unitsPerItem } from "../../runt
 import { type Refused, refused } from "../definition.ts"
 import { type FilePatch, type Hunk, type Line, newLines, oldLines, quoted } from "./parse.ts"
 
-// Indexes a file by its lines: equal lines get the same id. Each level compares lines more loosely, and is built only after the
-// previous level has found nothing.
+// Indexes a file by its lines: equal lines get the same id. Each level compares lines more loosely than the level before it. The
+// index of a level is built only after the previous level has found nothing.
 
 /**
  * The looseness of a comparison. 0: exact; 1: ignores line endings; 2: also ignores blanks at the end of a line; 3: also
@@ -125,8 +126,8 @@ type HunkPlace =
 
 interface Finder {
   /**
-   * Finds the place of a hunk. Lines before `from` belong to earlier hunks. `shift` is the number of lines between the line
-   * numbers in those hunks and the places that were found.
+   * Finds the place of a hunk. Lines before `from` belong to earlier hunks. `shift` is the line at which the previous hunk was
+   * found, minus the line that it stated.
    */
   readonly find: (hunk: Hunk, from: number, shift: number) => Steps<HunkPlace>
 }
@@ -243,8 +244,8 @@ const firstsBelow = (above: ReadonlyArray<number>, others: ArrayLike<number>): R
 const anchorLineCost = 10
 
 /**
- * Returns every line that an anchor may mean: the equal lines; if there are none, lines that differ only in surrounding blanks;
- * if there are none, lines that begin with the anchor.
+ * Returns a function that finds every line that an anchor may mean. These are the equal lines. If there are none, they are the
+ * lines that differ only in surrounding blanks. If there are none of these either, they are the lines that begin with the anchor.
  */
 const anchorLines = (lines: Lines, comparisons: ComparisonCount) => {
   const known = new Map<string, ArrayLike<number>>()
@@ -413,10 +414,10 @@ const misplaced = function* (hunkContext: Where, anchor?: string): Steps<Refused
     )
   }
   if (old.length === 0) {
-    const place = hunk.linesAbove === undefined ? "in the file" : `below line ${hunk.linesAbove + hunkContext.shift}`
+    const place = hunk.linesAbove === undefined ? "" : ` below line ${hunk.linesAbove + hunkContext.shift}`
     const above = hunkContext.from > 0 ? `the hunk before it ends at line ${hunkContext.from} and ` : ""
-    const end = hunk.lines.some(({ lacksNewline: open }) => open) ? " as the end of the file" : ""
-    const what = `it adds lines ${place}${end}, but ${above}the file has ${count} lines`
+    const isLast = hunk.lines.some(({ lacksNewline: open }) => open)
+    const what = `it adds ${isLast ? "the last lines of the file" : "lines"}${place}, but ${above}the file has ${count} lines`
     return refuseHunk(hunkContext, what, readAgain(hunkContext, Math.max(1, count)))
   }
   const foundLine = yield* findAnywhere(hunkContext, asRemovedLines(old))
@@ -566,7 +567,7 @@ const lineReplacementsOf = (hunk: Hunk, at: number): ReadonlyArray<LineReplaceme
 const count = (patch: FilePatch, sign: string): number =>
   patch.hunks.reduce((sum, { lines }) => sum + lines.reduce((n, line) => n + (line.sign === sign ? 1 : 0), 0), 0)
 
-/** Removes a final empty context line. Some models write the newline at the end of the file as such a line. */
+/** Removes an empty context line at the end of a hunk. Some models write the last newline of the file as an empty line. */
 const withoutNewlineLine = (patch: FilePatch, hunk: Hunk): Hunk | undefined => {
   const last = hunk.lines.at(-1)!
   const isNewline = patch.form === "v4a" && last.sign === " " && last.text === "" && hunk.lines.length > 1

@@ -83,7 +83,7 @@ const matcherSet = (matcher: Matcher.Matcher, spell: (path: string) => string): 
   return { names: (path, isDirectory) => walk(path, isDirectory).named, reaches: (path) => walk(path, true).open }
 }
 
-/** The spellings of a name that a case-insensitive or normalising disk may treat as equal. */
+/** The functions that respell a name. A case-insensitive or normalising disk may treat all their results as the same name. */
 const spellings: ReadonlyArray<(text: string) => string> = [
   (text) => text,
   (text) => text.normalize("NFC"),
@@ -157,7 +157,7 @@ const isLinkTextVisible = (rules: Rules, link: FsPath.FsPath, text: string): boo
   let current: FsPath.FsPath = FsPath.parent(link)
   for (const segment of text.split("/")) {
     const next = FsPath.parse(`${current}/${segment}`)
-    // The link leads out of the root. Report it as visible, so that the usual error for such a link follows.
+    // The link leads out of the root. Report it as visible, so that its resolution fails with the usual error.
     if (typeof next !== "string") return true
     current = next
     if (!rules.asDirectory("read", current) && !rules.asFile("read", current)) return false
@@ -207,7 +207,7 @@ const confine = (self: Backend, rules: Rules): Backend => {
 
   const rename: Backend["rename"] = (from, to, options) =>
     Effect.flatMap(kindOf(from), (kind) => {
-      // A write and a removal move the old file aside. The permission of a removal was checked at its beginning.
+      // A write and a removal move the old file aside. The permission to remove it was checked when the removal began.
       const mayMoveAway = may("delete", from, kind) || (kind !== "directory" && isTemporary(to) && may("write", from, kind))
       if (!mayMoveAway || !may("write", to, kind)) return denied
       const moved = self.rename(from, to, options)
@@ -355,9 +355,9 @@ const permits = (rules: Rules, { past }: Invocation, { access, path }: Touch): b
     : rules.asFile(access, path) || rules.asDirectory(access, path)
 
 /**
- * Restricts tools to paths that are allowed and not denied; a denial wins. The globs are those of `glob`: a name without a
- * slash matches at any depth, and a match includes everything below it. On a case-insensitive filesystem the globs ignore case
- * too.
+ * Restricts tools to paths that are allowed and not denied; a denial wins. The globs have the syntax of the tool `glob`. A name
+ * without a slash matches at any depth, and a match includes everything below it. On a case-insensitive filesystem the globs are
+ * case-insensitive too.
  *
  * - A path that may not be read seems not to exist: no listing, search or suggestion shows it, and it can be neither changed
  * nor removed. Directories above readable paths are visible, but only their readable entries are.

@@ -158,7 +158,7 @@ export const automatic = (undo: (shortId: string) => string): Layer.Layer<never>
           if (own.isFirst) state.first = undefined
           if (snapshot !== undefined) yield* Effect.ignore(snapshots.forget(snapshot))
         })
-        // Decide again, because another call may have begun during the comparison.
+        // Check again whether the checkpoint is shared, because another call may have begun during the comparison.
         yield* state.checkpointLock.withPermit(forget)
         return result
       }

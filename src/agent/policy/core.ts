@@ -58,7 +58,7 @@ export interface Invocation {
 export type ToolKind = Pick<AnyDefinition, "name" | "does" | "past">
 
 /**
- * A rule for tools and their calls. Every property except `name` is optional; an omitted one changes nothing.
+ * A rule for tools and their calls. Every property except `name` is optional. An omitted property changes nothing.
  *
  * @since 0.1.0
  */
@@ -68,13 +68,13 @@ export interface Policy {
   readonly filesystem?: ((self: Algebra, memory: Memory) => Algebra) | undefined
   /** Returns a filesystem that guards some operations of `self`. `self` is the result of all `filesystem` properties. */
   readonly guard?: ((self: Algebra, memory: Memory, tool: ToolKind) => Algebra) | undefined
-  /** Replaces services of the tools that would bypass the policy. `view` is the filesystem of the tools. */
+  /** Replaces services through which a tool could bypass the policy. `view` is the filesystem of the tools. */
   readonly services?: ((services: Context.Context<never>, view: Algebra) => Context.Context<never>) | undefined
   /** Refuses the call by failing, or allows it. */
   readonly before?: ((invocation: Invocation) => Effect.Effect<void, Refused>) | undefined
   /**
-   * The position of this policy's `before` among those of all policies. @default after `first` and before `last`, the newest
-   * policy first
+   * The order in which `before` of this policy runs, relative to all other policies. Among equals, the newest policy runs first.
+   * @default after all "first" and before all "last"
    */
   readonly asked?: "first" | "last" | undefined
   /** Wraps the handler. A failed call succeeds with a result whose `success` is false. */

@@ -51,8 +51,8 @@ interface Unread {
 
 interface LocatedEntry {
   /**
-   * The real path of the entry. Below a link, or for a name that no path can express, it differs from `named`, the path that
-   * the session uses.
+   * The real path of the entry. The session uses the path `named`. The two differ below a link, and for a name that no path can
+   * express.
    */
   readonly at: FsPath.FsPath
   readonly named: FsPath.FsPath
@@ -103,8 +103,8 @@ const nameUnread = Effect.fnUntraced(function* (spots: ReadonlyArray<LocatedEntr
 })
 
 /**
- * Returns the files below a directory that were not read at their current version. Compares contents only if every file was
- * read.
+ * Returns the files below a directory that were not read at their current version. Computes the current versions only if every
+ * file was read at some version.
  */
 const unreadBelow = Effect.fnUntraced(function* (
   { filesystem, memory, view }: JudgementInput,
@@ -371,8 +371,8 @@ const policy: Policy = {
 
 /**
  * Allows a file to be overwritten, edited, removed or moved only after `read_file` has succeeded on its path in the same
- * session. The file must still be at that version. New files may always be written, and files that the session has written
- * count as read.
+ * session. The file must still have the version that was read. New files may always be written, and files that the session has
+ * written count as read.
  *
  * A directory can be removed or moved only if every file below it has been read in the same way. A file that the session cannot
  * see or read counts as not read. A directory with more than 10,000 entries can be neither removed nor moved.

@@ -65,7 +65,7 @@ export const approval = <R = never>(
   )
 
 /**
- * Refuses calls from the given time on, and interrupts running calls.
+ * Refuses calls from the given time on, and interrupts the calls that are running at that time.
  *
  * @category policies
  * @since 0.1.0

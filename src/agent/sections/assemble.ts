@@ -89,7 +89,7 @@ const makeSnapshotStore = Effect.fnUntraced(function* (filesystem: Algebra, conf
   return yield* Effect.provideService(makeSnapshots, Filesystem, filesystem)
 })
 
-/** Opens snapshots of the kind that suits the filesystem, or snapshots as archives if the machine has no git. */
+/** Opens the kind of snapshots that suits the filesystem. If the machine has no git, the snapshots are archives. */
 const openSnapshots = Effect.fnUntraced(function* (filesystem: Algebra) {
   const { layer, layerArchive, Snapshots } = yield* Effect.promise(() => import("../../history/Snapshots.ts"))
   const build = (snapshotLayer: typeof layer) =>

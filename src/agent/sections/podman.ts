@@ -136,7 +136,7 @@ const makeSection = Effect.fnUntraced(function* <T extends AnyDefinition<unknown
 })
 
 /**
- * Makes a section over a container that stores the files of the workspace itself. The container starts at first use. A clone
+ * Makes a section over a container. The container itself stores the files of the workspace, and starts at first use. A clone
  * shares the container. Fails with InvalidArgument for invalid options and with MountError for mounts that cannot be made.
  *
  * Each snapshot reads all files out of the container, so take snapshots sparingly. For a snapshot before every change use

@@ -102,7 +102,7 @@ export const vfs = ({ toolNames, limits, mounted }: Facts): string =>
     mountsParagraph(mounted)
   )
 
-/** Describes a workspace. `directory` is the path of the workspace on the machine, for agents that do not use our tools. */
+/** Describes a workspace. `directory` is its path on the machine, for agents that do not use the tools of this package. */
 export const workspace = (
   { toolNames, limits, mounted }: Facts,
   directory: string | undefined,

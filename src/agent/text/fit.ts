@@ -83,7 +83,7 @@ interface ShownDiff {
   readonly totalLines: number
 }
 
-/** Yields the first lines of the diff, up to 48,000 characters. Lines over 2,000 characters are cut, with a note. */
+/** Returns the first lines of the diff, up to 48,000 characters. Lines over 2,000 characters are cut, with a note. */
 export const excerptDiff = function* (diff: string): Steps<ShownDiff> {
   const lines: Array<string> = []
   let totalLines = 0

@@ -99,7 +99,7 @@ const restOfLine = (window: Window, lines: ReadonlyArray<Line>): string => {
   const { end } = lines[first - 1 - window.offset]!.excerpt
   const bytes = window.bytesOf?.(first - 1, end)
   const cutDescription =
-    cut.length === 1 ? `line ${first} is cut` : `${plural(cut.length, "line")} are cut, the first is line ${first}`
+    cut.length === 1 ? `line ${first} is cut` : `${plural(cut.length, "line")} are cut, of which line ${first} is the first`
   return bytes === undefined
     ? cutDescription
     : `${cutDescription}; to read the rest of that line: encoding="base64", offset=${bytes.offset}, limit=${bytes.length} (bytes)`
@@ -325,9 +325,9 @@ const readAsText = Effect.fnUntraced(function* (
 })
 
 /**
- * Reads a page of a file that is too large for the memory. The whole file is streamed, but only the lines of the page are kept,
- * joined by LF. The version is read first. If the file then changes, the recorded version is outdated, and the next change of
- * the file is refused.
+ * Reads a page of a file that exceeds the read limit. The whole file is streamed, but only the lines of the page are kept, joined
+ * by LF. The version is read first. If the file then changes, the recorded version is outdated, and the next change of the file
+ * is refused.
  */
 const readAsLines = Effect.fnUntraced(function* (
   path: FsPath,
@@ -369,7 +369,7 @@ const refuseBinary = (path: FsPath, sizeBytes: number, media: MediaType | undefi
 
 const refuseTooLarge = (path: FsPath, actual: number, allowed: number): ToolFailure =>
   refused(
-    `${path} has ${size(actual)}, but a text of at most ${size(allowed)} can be read.`,
+    `${path} has ${size(actual)}, but only files of at most ${size(allowed)} can be read as text.`,
     'Read a part of its bytes with encoding="base64", and with offset and limit in bytes.'
   )
 

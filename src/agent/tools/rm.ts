@@ -33,8 +33,8 @@ interface DirectoryCount {
 const leafNode = (kind: "file" | "symlink"): Node => (kind === "file" ? { kind, sizeBytes: 0, id: "" } : { kind, target: "" })
 
 /**
- * Counts the entries in the same way as a delete: without temporary files of processes, and at least 1. Returns `undefined` if
- * an entry has the kind `other`.
+ * Counts the entries in the same way as a delete: without the temporary files of unfinished writes, and at least 1. Returns
+ * `undefined` if an entry has the kind `other`.
  */
 const countEntries = Effect.fnUntraced(function* (
   port: Backend,

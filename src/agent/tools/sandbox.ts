@@ -44,8 +44,8 @@ const Value = Schema.Struct({
 })
 
 /**
- * The accesses that a call of a program declares. A program may change any file, so a call without access to all files is
- * refused.
+ * The accesses that each call declares. A program may change any file, so the call is refused unless the policies permit access
+ * to all files.
  */
 const touchesEverything: ReadonlyArray<Touch> = [
   { access: "write", path: root },

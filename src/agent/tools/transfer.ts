@@ -46,7 +46,7 @@ interface Transfer {
   readonly forgetsSource: boolean
 }
 
-/** Refuses the call if the destination of a file is a directory, because the model may have meant to put the file into it. */
+/** Refuses the call if the destination is a directory, because the model may have meant to put the source into it. */
 const refuseDirectoryTarget = Effect.fnUntraced(function* (
   error: FsError,
   { filesystem }: Call,
@@ -77,8 +77,8 @@ const makeTransferHandler = ({ pastVerb, forgetsSource, run }: Transfer) =>
     )
     const { memory } = call
     memory.forget(to)
-    // Carry the remembered version over to the copy. If the source has changed, the copy differs from the remembered version
-    // too, and a later change is refused.
+    // Remember the source's version for the destination. If the source changed after it was read, the destination does not have
+    // that version, and a later change of the destination is refused.
     memory.carry(from, to)
     if (forgetsSource) memory.forget(from)
     return { message: `${pastVerb} ${from} to ${to}: ${describeAmount(transferred)}`, value: transferred }

@@ -10,15 +10,15 @@ import type { Plan } from "./options.ts"
 // The scripts that run inside the container. They use only built-in commands of a POSIX shell, because a container may
 // have no other program, or no room for another process.
 
-/** The variable that marks every process of a command. Child processes inherit it. */
+/** The environment variable that marks every process of a command. Child processes inherit it. */
 const marker = "FS_ALGEBRA_EXEC"
 
 /**
- * The first process of a container.
+ * The script of the first process of a container, the keeper.
  *
- * It waits for its child, and also reaps orphaned processes, which would otherwise count towards the process limit. The
- * child serves requests from standard input. When the input ends, both processes and the container end. The input also
- * ends when the process of this library ends.
+ * The keeper waits for its child, and also reaps orphaned processes, which would otherwise count towards the process
+ * limit. The child serves requests from standard input. When the input ends, both processes and the container end. The
+ * input also ends when the process of this library ends.
  *
  * If a command kills the child, the child is started again. A command cannot kill the first process of a container.
  *
@@ -131,7 +131,7 @@ case $1 in -*) goes; echo "sh: $1: not found" >&2; exit 127 ;; esac
 
 const label = "fs-algebra"
 
-/** The label with the identity of the owning process, by which later processes test whether the owner still runs. */
+/** The label with the identity of the owning process. Later processes use it to test whether the owner still runs. */
 const ownerLabel = "fs-algebra.owner"
 
 const shell = "/bin/sh"
@@ -180,7 +180,10 @@ const logOptions = ({ engine }: Plan): ReadonlyArray<string> =>
     ? ["--log-driver", "json-file", "--log-opt", "max-size=1m", "--log-opt", "max-file=1"]
     : ["--log-driver", "none"]
 
-/** Starts a container, which runs until its input ends. The log is off, because it would fill the engine's disk. */
+/**
+ * Returns the arguments that start a container, which runs until its input ends. They turn the log off, because the log
+ * would fill the engine's disk.
+ */
 export const run = (plan: Plan, { directory, name, owner }: Identity): ReadonlyArray<string> => [
   "run",
   "--rm",
@@ -268,7 +271,8 @@ export const inspectVolume = (name: string, workdir: string): ReadonlyArray<stri
 ]
 
 /**
- * Changes the owner of a volume. Rootless podman needs `unshare`, because its user ids differ from those of the host.
+ * Returns the arguments that change the owner of a volume. Rootless podman needs `unshare`, because its user ids differ
+ * from those of the host.
  */
 export const changeVolumeOwner = ({ uid, gid }: Owner, path: string): ReadonlyArray<string> => [
   "unshare",
@@ -287,7 +291,7 @@ export const parseNames = (output: string): ReadonlyArray<string> =>
   output.split("\n").filter((name) => /^fs-algebra-[0-9a-f]+$/.test(name))
 
 /**
- * Prints one label of one container, quoted.
+ * Returns the arguments that print one label of one container, quoted.
  *
  * An image can define labels with any text and line breaks, so a listing of all labels could be forged.
  */

@@ -92,8 +92,8 @@ export const readForwarding = <E>(
 ): Effect.Effect<void> => forEachChunk(stream, (chunk) => Effect.suspend(() => (take(chunk), pass(chunk))))
 
 /**
- * The line in a stream with which a script of this library reports that it has started. The line begins with the mark. All
- * text before the line comes from the engine.
+ * The line with which a script of this library announces its start in a stream. The line begins with the mark. All text
+ * before the line comes from the engine.
  */
 interface Announcement {
   /** Returns the line, or `undefined` until it has arrived. */
@@ -150,7 +150,7 @@ const withHint = (fault: Fault, hint: string | undefined): Fault => (hint === un
 
 const maxMessageLength = 500
 
-const words = (said: string): string => {
+const shortened = (said: string): string => {
   const line = said
     .trim()
     .replace(/^Error(?: response from daemon)?: /gm, "")
@@ -191,7 +191,7 @@ const processLimitHint =
   "Run fewer processes at once, or allow more with the container option `pids`, or with --pids on the command line."
 
 export const engineFault = (program: string, what: string, { code, stderr }: Pick<EngineExit, "code" | "stderr">): Fault => {
-  const said = words(stderr)
+  const said = shortened(stderr)
   return withHint(
     unavailable(
       `${program} ${what}: ${said === "" ? `the program ${code === undefined ? "was killed by a signal" : `ended with exit code ${code}`}` : said}`
@@ -218,7 +218,7 @@ const missingProgram = (program: string): Fault =>
 const startFault = (program: string, error: PlatformError): Fault => ({
   ...(error.reason._tag === "NotFound"
     ? missingProgram(program)
-    : unavailable(`${program} cannot be run: ${words(error.message)}`)),
+    : unavailable(`${program} cannot be run: ${shortened(error.message)}`)),
   cause: error
 })
 
@@ -242,7 +242,7 @@ export const make = (program: string, avoid: ReadonlyArray<string> = []): Effect
       Effect.suspend(() => {
         const found = findProgram(program, path, avoid)
         if (found === undefined) return Effect.fail(missingProgram(program))
-        // The command in the container ends with its input, so no signals need to be forwarded.
+        // The command in the container ends when its input ends, so no signals need to be forwarded.
         const options = { stdin: inputOf(input), killSignal: "SIGKILL", env: { PATH: found.path }, extendEnv: true } as const
         return Effect.mapError(spawner.spawn(ChildProcess.make(found.program, args, options)), (error) =>
           startFault(program, error)

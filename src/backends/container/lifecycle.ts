@@ -1,8 +1,8 @@
 /**
  * Manages one container at a time, which is started on demand and replaced after its death.
  *
- * The first process of the container reads input from this process. The container ends when this input ends: when the
- * input is closed or this process ends. The engine then removes the container with its volumes.
+ * The first process of the container reads input from this process. The container ends when this process closes the
+ * input or ends. The engine then removes the container with its volumes.
  */
 import { filesystemClosed } from "../faults.ts"
 import type * as Cause from "effect/Cause"
@@ -78,7 +78,7 @@ export const awaitReady = (engine: Engine, plan: Plan, caller: Caller) =>
     if ((yield* probe(engine, name)) === "ready" || plan.strategy === "overlay") return
     yield* Effect.ignore(changeVolumeOwner(engine, plan, caller, name))
     if ((yield* probe(engine, name)) === "ready") return
-    const detail = `the container's user may not write in ${plan.workdir}, which is part of the image; choose another workdir`
+    const detail = `the container's user may not write to ${plan.workdir}, which is part of the image; choose another workdir`
     return yield* Effect.fail(unavailable(detail))
   })
 
@@ -90,7 +90,7 @@ export interface Container {
    * Kills the processes with the mark, and the processes without any mark that started at `since` or later. Returns the
    * number of killed processes.
    *
-   * `since` is the start time that a command has announced.
+   * `since` is the start time and the pid that a command has announced.
    */
   readonly kill: (mark: string, since: string) => Effect.Effect<number, Fault>
   readonly isRunning: (since: string) => Effect.Effect<boolean, Fault>
@@ -163,8 +163,8 @@ const makeDialogue = (): Dialogue => {
 }
 
 /**
- * The maximum length in characters to which an incomplete line is cut. The keeper's lines are shorter, and other lines
- * are irrelevant.
+ * The number of characters to which an incomplete line is cut. The keeper's lines are shorter, and other lines are
+ * irrelevant.
  */
 const maxLineLength = 256
 

@@ -165,13 +165,13 @@ const normalizePath = (path: string): string =>
     .filter((name) => name !== "" && name !== ".")
     .join("/")}`
 
-const kept = ["/proc", "/sys", "/dev", "/tmp"]
+const reservedDirectories = ["/proc", "/sys", "/dev", "/tmp"]
 
 const overlaps = (one: string, other: string): boolean => OpenRoots.isInside(one, other) || OpenRoots.isInside(other, one)
 
 const checkTarget = (path: string): string | undefined =>
   checkContainerPath(path) ??
-  (kept.some((place) => OpenRoots.isInside(place, normalizePath(path)))
+  (reservedDirectories.some((place) => OpenRoots.isInside(place, normalizePath(path)))
     ? "it must not overlap /tmp, /proc, /sys or /dev"
     : undefined)
 

@@ -76,8 +76,8 @@ const foreignDirectory: Fault = unavailable(
 /**
  * Creates a directory. Returns false if the path is a link or belongs to another user.
  *
- * Otherwise that user could replace an entry in the directory by a symlink, and this program would make the container's
- * user the owner of the symlink's target.
+ * Otherwise the other user could replace an entry in the directory by a symlink, and this program would make the
+ * container's user the owner of the symlink's target.
  */
 const ensurePrivate = (directory: string): boolean => {
   makeDirectories(directory, 0o700)

@@ -287,7 +287,7 @@ interface OutputLimit {
 
 const byteLimit: OutputLimit = { keptBytes: bounds.maxOutputBytes / 2, cut: (text) => cutBytes(text, bounds.maxOutputBytes) }
 
-/** The limit of the output in bytes: each character has at most four bytes. */
+/** The limit of `eval` output in characters. Each end keeps half of them, with at most four bytes per character. */
 const characterLimit: OutputLimit = {
   keptBytes: 2 * bounds.maxEvalOutputCharacters,
   cut: (text) => cutCharacters(text, bounds.maxEvalOutputCharacters)

@@ -1,4 +1,4 @@
-/** The two strategies by which a container's files are stored and served. */
+/** The two strategies for storing and serving the files of a container. */
 import { is as isFault, unavailable } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -171,7 +171,7 @@ export const makeApart = (
     const startPort = Effect.flatMap(life.running, (container) =>
       Effect.map(
         Port.make({ session, root: plan.workdir, name: "Container", allowDelete, allowWrite, policy, readOnly }),
-        (port) => ({ container, port, isTold: false })
+        (port) => ({ container, port, isLossReported: false })
       )
     )
     let current = yield* startPort
@@ -179,19 +179,19 @@ export const makeApart = (
     /** Fails if the container has ended, and records that the loss was reported. */
     const checkAlive = Effect.suspend((): Effect.Effect<void, Fault> => {
       if (!current.container.isEnded()) return Effect.void
-      current.isTold = true
+      current.isLossReported = true
       return Effect.fail(filesLost)
     })
 
     const running = Effect.suspend((): Effect.Effect<Container, Fault> => {
-      if (!current.isTold) return Effect.as(checkAlive, current.container)
+      if (!current.isLossReported) return Effect.as(checkAlive, current.container)
       return Effect.map(startPort, (next) => {
         current = next
         return next.container
       })
     })
 
-    /** Fails if the container has ended, even if a pending call has already reported another failure. */
+    /** The current port. Fails if the container has ended, even if a pending call has already reported another failure. */
     const currentPort = Effect.andThen(
       checkAlive,
       Effect.sync(() => current.port)

@@ -148,7 +148,7 @@ export const forEach = <E>(self: Children<E>, visit: (entry: E) => void): void =
   } else for (const entry of self.items.values()) visit(entry)
 }
 
-/** Visits each key whose entries in the two tries are not identical, with both entries. Skips shared nodes. */
+/** Calls `visit` for each key whose entries in the two tries are different objects. Skips nodes that both tries share. */
 export const forEachDifference = <E extends Entry>(
   before: Children<E>,
   after: Children<E>,

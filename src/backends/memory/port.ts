@@ -34,8 +34,8 @@ import {
   sizeOf
 } from "./tree.ts"
 
-// Reports changes to watchers. Each watcher has its own unbounded queue, so a slow watcher neither blocks other watchers
-// nor misses events. Without watchers, a change costs one comparison.
+// Reports changes to watchers. Each watcher has its own unbounded queue, so a slow watcher neither blocks other
+// watchers nor misses events. Without watchers, the only cost of a change is one comparison.
 
 interface Watchers extends Listener {
   readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
@@ -126,7 +126,7 @@ const wholeOf = (file: File, path: FsPath, identity: string): Whole => ({
   }
 })
 
-/** Copies the chunks, because the stream may reuse their arrays. */
+/** Collects a stream into one content. Copies the chunks, because the stream may reuse their arrays. */
 const collectStream = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Content.Content, Fault | E, R> =>
   Effect.suspend(() => {
     let content = Content.empty

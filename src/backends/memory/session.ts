@@ -237,7 +237,7 @@ const codec: Schema.Codec<TreeState, unknown> = Form.pipe(
 export const slice: Slice<TreeState> = makeSlice("InMemoryState", codec, { reduce: replaceLatest })
 
 interface SessionTree {
-  /** The locks that participants of the session use. The locks in `locks` lock the session too. */
+  /** The locks of the tree alone, for the session's participant. `locks` locks the session too. */
   readonly participantLocks: Locks.Locks
   readonly locks: Locks.Locks
   readonly caseSensitive: boolean

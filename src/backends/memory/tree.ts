@@ -4,8 +4,8 @@
  * A capture keeps the root and gives the tree a new `owner`. Nodes of an old owner are copied before their first
  * change.
  *
- * All functions are synchronous, so no change is ever visible in part. They return a fault instead of failing, which is
- * cheaper.
+ * All functions are synchronous, so no change is ever visible in part. A function that fails returns a fault instead of
+ * throwing, which is cheaper.
  */
 import { alreadyExists, directoryNotEmpty, diskFull, notADirectory, notAFile, notFound } from "../../model/Fault.ts"
 import { intoItself, isRoot, linkMode } from "../faults.ts"
@@ -110,8 +110,8 @@ export const noChildren: Pick<Directory, "children" | "size" | "ordered"> = {
 }
 
 /**
- * An entry in the form that walks use. The entry reads the size from the node, so walks share the entry until its directory
- * changes.
+ * An entry in the form that walks use. It reads its size from the node at each access, so all walks can share the entry
+ * until its directory changes.
  */
 class ListedNode implements Child {
   readonly name: string
@@ -214,7 +214,7 @@ export const make = (options: {
   }
 
   /**
-   * The directory that was found last, and the prefix of the paths in it. It is a cache, because the next access is
+   * A cache of the directory that was found last, and of the prefix of the paths in this directory. The next access is
    * usually in the same directory.
    *
    * The cache cannot become stale, because every change first looks up the directory of its entry.

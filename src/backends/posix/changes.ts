@@ -285,7 +285,7 @@ interface Removed {
   readonly directories: number
 }
 
-/** The number of removals between two yields to the event loop. They take one or two milliseconds. */
+/** The number of removals between two yields to the event loop. The removals take one or two milliseconds. */
 const removalsPerSlice = 128
 const maxReadings = 100
 /** The maximum number of directories that are open at the same time. Each directory needs a descriptor. */
@@ -336,8 +336,8 @@ const statsOf = (place: HostDirectory): Fs.Stats => {
 /**
  * Creates the removal of a tree, in which each `step` handles one entry.
  *
- * An entry whose kind differs from the listing stays at first. Its directory then cannot be removed, so the directory is
- * listed again.
+ * An entry whose kind has changed since the listing is kept at first. Its directory then cannot be removed, so the
+ * directory is listed again.
  */
 const removal = (holder: HostDirectory, path: FsPath) => {
   let deleted = 0
@@ -353,8 +353,8 @@ const removal = (holder: HostDirectory, path: FsPath) => {
   }
 
   /**
-   * Reopens a closed directory, from the deepest open directory above it. Refuses another directory that has replaced
-   * it.
+   * Reopens a closed directory, starting at the deepest open directory above it. Fails if another directory has
+   * replaced one of the directories on the path.
    */
   const reopenFrame = (frame: Frame): HostDirectory | Fault => {
     const missing: Array<Frame> = []

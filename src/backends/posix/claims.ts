@@ -1,12 +1,12 @@
 /**
  * Excludes other processes of this user from a file while its version is checked and a new version is published.
  *
- * A claim is an entry in the installation's private directory, so other users cannot create a claim. The entries for one
- * file are in a directory that is named after the file's directory (device and inode) and name. The name of an entry
- * identifies its process.
+ * A claim is an entry in the installation's private directory, so other users cannot create a claim. Each file has its
+ * own directory for such entries. The name of this directory is a hash of the file's name and of the device and inode
+ * of the file's directory. The name of an entry identifies its process.
  *
- * Waiting processes retry at random times, because a queue would wait for a stopped process. A process that has waited
- * long leaves a mark, and processes that come later wait for this process.
+ * Waiting processes retry at random times, because a queue would wait for a stopped process. After a long wait, a
+ * process leaves a mark. Processes that arrive later then wait for this process.
  *
  * If claims are impossible (no private directory, or its disk is full), the version is checked without a claim. If a
  * claim fails for a temporary reason, the call fails, because a write without a claim could overwrite the change of
@@ -78,8 +78,8 @@ const claimOnce = (claimPath: string, isWaiting: boolean): Attempt => {
 }
 
 /**
- * Adds a mark, so that processes that come later wait for this process. Ignores failures: without a mark, the process only
- * waits longer.
+ * Adds a mark, so that processes that arrive later wait for this process. Ignores failures: without a mark, the process
+ * only waits longer.
  */
 const leaveMark = (claimPath: string): ProcessLock.Held | undefined => {
   try {

@@ -95,7 +95,7 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
       isSame,
       open: () => Fs.openSync(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW),
       release: () => {},
-      // Skip the sweep for leftovers, which would run at every write, because directories are not cached here.
+      // Skip the sweep for leftovers. Directories are not cached here, so the sweep would run at every write.
       isCleared: true
     }
   }
@@ -281,7 +281,7 @@ class DirectoryLease implements HostDirectory {
 }
 
 /**
- * Creates the confinement, which takes ownership of the root's descriptor. On a disk that ignores case, nothing is
+ * Creates the confinement, which takes ownership of the root's descriptor. On a case-insensitive disk, nothing is
  * cached, because the kernel may report a path in another case than the caller's.
  */
 const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confined => {
@@ -323,8 +323,8 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
   }
 
   /**
-   * Unregisters the function below. When the process runs out of descriptors, the function clears the cache, and halves its
-   * limit until `cacheLifetimeMillis` have passed.
+   * Unregisters the function below. When the process runs out of descriptors, the function clears the cache. Until
+   * `cacheLifetimeMillis` have passed, the cache then holds at most half as many directories as before.
    */
   const stopReleasing = onExhausted(() => {
     cacheLimit = kept.size >> 1

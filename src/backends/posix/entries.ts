@@ -32,8 +32,8 @@ import { kindOf } from "./read.ts"
 // Names are read as text, which is fast. If a name may not be valid text, all names are read again as bytes.
 
 /**
- * The size above which a directory is read in slices, in bytes as the disk reports it. A directory of this size has some
- * thousand entries.
+ * The size in bytes, as the disk reports it, above which a directory is read in slices. A directory of this size has
+ * some thousand entries.
  */
 const largeDirectoryBytes = 64 * 1024
 const entriesPerSlice = 1000
@@ -117,8 +117,8 @@ export const isSmall = (place: HostDirectory): boolean => {
 }
 
 /**
- * Lists a directory without the thread pool: three times as fast for a small directory, but a large directory blocks the
- * program.
+ * Lists a directory without the thread pool. A small directory is listed three times as fast, but a large directory
+ * blocks the program.
  */
 export const listSync = (place: HostDirectory): ReadonlyArray<Child> => {
   const read = (encoding: "utf8" | "buffer") =>
@@ -131,7 +131,7 @@ export const listSync = (place: HostDirectory): ReadonlyArray<Child> => {
 // Listing a directory or writing in it removes the files whose process has provably ended. A file that is not provably
 // a leftover of this library stays, even if it is old.
 
-/** Removes the leftover with this name. Returns true if the name is free afterwards. Directories are not removed. */
+/** Removes a file whose name shows that it is a leftover. Returns true if the name is then free. Removes no directory. */
 export const removeLeftover = (place: HostDirectory, segment: string): boolean => {
   if (!TemporaryNames.isLeftover(segment)) return false
   const at = place.at(segment)
@@ -341,8 +341,8 @@ export const lend =
     )
 
 /**
- * Creates the history of a root. Returns `undefined` if the path of the root is not valid text, because it could be
- * confused with another path.
+ * Creates the history of a root. Returns `undefined` if the path of the root is not valid text, because such a path
+ * could be confused with another path.
  */
 export const history = (
   confined: Confined,

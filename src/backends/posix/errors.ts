@@ -46,7 +46,7 @@ const shouldRetry = (fault: Fault): boolean => {
 export const retryTransient = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
   Effect.retry(effect, { schedule: retrySchedule, while: shouldRetry })
 
-/** Runs synchronous system calls, and retries transient failures. A call that fails must not have changed anything. */
+/** Runs synchronous system calls, and retries transient failures. A failed call must not have changed anything. */
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => {
   const once = Host.attempt(run)
   // Build the schedule only after a failure, because most calls succeed.

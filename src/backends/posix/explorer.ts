@@ -50,7 +50,8 @@ interface LendDirectory<V extends Visit> {
 /** The maximum number of directories in one job of a worker. Each directory may need a descriptor. */
 const maxBorrowed = 64
 /**
- * The maximum number of attempts to search a file while the process has no free descriptor, and the pause between them.
+ * The maximum number of attempts to search a file while the process has no free descriptor, and the pause between two
+ * attempts.
  */
 const maxSearchAttempts = 80
 const retryDelayMillis = 25
@@ -199,7 +200,7 @@ const make =
 const firstDirectories = 128
 const directoriesPerJob = 64
 const maxRequested = 320
-/** The number of directories that this thread reads at a time, and the number between two yields to other fibers. */
+/** The number of directories that this thread reads at a time, and the number that it reads between two yields. */
 const directoriesPerBatch = 16
 const directoriesPerYield = 128
 /** The maximum number of directories that all walks together keep open. Each directory needs a descriptor. */
@@ -277,7 +278,7 @@ const makeHostExplorer = <V extends Visit>(
   const withdrawals = new Set<() => void>()
   let localQueue: Array<V> = []
   let done: Array<DirectoryReading<V>> = []
-  /** The directories whose fast listing contained unusual names, so that the port must list them. */
+  /** The directories whose fast listing failed or contained unusual names, so that they are listed again. */
   let relistQueue: Array<V> = []
   let requestedCount = 0
   let readLocally = 0
@@ -302,7 +303,7 @@ const makeHostExplorer = <V extends Visit>(
     if (--heldDirectory.lent === 0 && heldDirectory.isAbandoned) heldDirectory.place.release()
   }
 
-  /** Releases unused directories when the process has no descriptors left. They are reopened on demand. */
+  /** Unregisters the function below, which releases unused directories when the process has no descriptors left. */
   const stopReleasing = onExhausted(() => {
     for (const [visit, heldDirectory] of held) {
       if (heldDirectory.lent === 0) releaseHeld(visit, heldDirectory)
@@ -420,14 +421,15 @@ const makeHostExplorer = <V extends Visit>(
           children: sweeps && place.isSame() ? found.filter(({ name }) => !removeLeftover(place, name)) : found
         }))
 
-  /** Lists a directory again, through the descriptor of its parent. Its path may lead to another directory by now. */
+  /** Lists a directory again, through its parent's descriptor, because its path may now lead to another directory. */
   const listAgain = (visit: V, left = maxAttempts): Effect.Effect<Reading, Fault> =>
     Effect.flatten(
       Effect.acquireUseRelease(
         attempt(() => lendDirectory(visit, true)),
         ({ place }) =>
           Effect.map(Effect.result(listIn(place)), (result) => {
-            // An entry that disappears while its kind is determined can fail the listing of an existing directory.
+            // If an entry disappears while Node determines its kind, the listing of an existing directory can fail with
+            // NotFound.
             const isGone = result._tag === "Failure" && result.failure._tag === "NotFound"
             return isGone && left > 0 ? listAgain(visit, left - 1) : Effect.fromResult(result)
           }),
@@ -511,7 +513,10 @@ const makeHostExplorer = <V extends Visit>(
         (isMoved) => (isMoved ? Effect.fail(notFound) : Effect.map(listAgain(visit), ({ children }) => children))
       )
   }
-  /** Waits for the workers before descriptors are closed, because the system reuses their numbers immediately. */
+  /**
+   * Waits for the workers, and then closes the descriptors. The system reuses the number of a closed descriptor at
+   * once.
+   */
   const close: Effect.Effect<void> = Effect.andThen(
     Effect.callback<void>((resume) => {
       treeSearch?.end()

@@ -101,21 +101,24 @@ export interface Confined {
    */
   readonly directory: (path: FsPath) => HostDirectory | Fault
   /**
-   * Tests whether an open file was opened by this name in this directory. The result is also true for a file that was
-   * removed or replaced after the opening.
+   * Tests whether an open file was opened by this name in this directory. May also return true for a file that was
+   * removed or replaced after it was opened.
    */
   readonly holds: (descriptor: number, place: HostDirectory, segment: string) => boolean
   /** Removes a file that this process created in a wrong directory. Never removes another file. */
   readonly withdraw: (descriptor: number, place: HostDirectory, segment: string) => void
   readonly owner?: Owner | undefined
-  /** Returns a path to an open file that survives renames. Absent if the system has no such paths. */
+  /** Returns a path to an open file that stays valid if the file is renamed. Absent if the system has no such paths. */
   readonly descriptorPath?: ((descriptor: number) => string) | undefined
   readonly close: () => void
 }
 
 export const maxAttempts = 8
 
-/** Runs a function again if it returns `undefined`, which means that an entry was replaced after its inspection. */
+/**
+ * Runs a function until it returns a value, at most `maxAttempts` times. The function returns `undefined` if an entry
+ * was replaced after it was inspected.
+ */
 export const retryChanged = <A>(run: () => A | Fault | undefined): A | Fault => {
   for (let left = maxAttempts; left > 0; left--) {
     const found = run()
@@ -139,7 +142,7 @@ export const isSameFile = (self: Fs.Stats, that: Fs.Stats): boolean => self.ino 
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
 
-/** The flag of Linux that opens a file without permission to read or write it. Node has no name for it. */
+/** The Linux flag that opens a file as a reference only, without read or write access. Node has no constant for it. */
 export const O_PATH = 0o10000000
 
 export const holdFlags = (platform === "linux" ? O_PATH : O_RDONLY | O_NONBLOCK) | O_DIRECTORY | O_NOFOLLOW

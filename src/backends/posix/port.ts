@@ -35,8 +35,8 @@ const isRealPathOf = (given: string, real: string): boolean => {
 }
 
 /**
- * Returns the absolute paths of the root in symlink targets: its real path, and the path in the options while this path
- * leads to the root.
+ * Returns the absolute paths that mean the root in symlink targets: its real path, and the path in the options as long
+ * as that path leads to the root.
  */
 const namesOf = ({ rootPath }: Confined, given: string): ReadonlyArray<string> => {
   const real = rootPath()

@@ -203,7 +203,7 @@ const makeObserver = (confined: Confined, base: FsPath, emitEvent: (event: Watch
     start: attach(base, false),
     run: (place: HostDirectory): Effect.Effect<never, Fault> =>
       // Yield first, so that all events of one change are handled together. Also poll, because the system does not
-      // report the removal of the watched directory itself while it is open.
+      // report the removal of the watched directory itself while this directory is open.
       Effect.forever(
         Effect.andThen(
           Effect.raceFirst(awaitEvent, Effect.sleep(pollInterval)),

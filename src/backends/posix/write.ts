@@ -161,8 +161,8 @@ interface LinkCalls<P> {
 }
 
 /**
- * Gives a file a name that must be free. On a disk without hard links, first creates an empty file that reserves the
- * name.
+ * Gives a file a name that must be free. On a disk without hard links, first reserves the name with an empty file, and
+ * then renames the file over it.
  */
 export const linkNew = <P>(disk: LinkCalls<P>, noHardLinkCodes: ReadonlySet<string>, from: P, to: P): void => {
   const discard = (path: P): void => {

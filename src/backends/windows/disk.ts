@@ -1,6 +1,4 @@
-/**
- * The calls to a Windows disk. A few bytes are read or written synchronously, and more bytes through the thread pool.
- */
+/** The calls to a Windows disk. Few bytes are read or written synchronously; more bytes go through the thread pool. */
 import { makeTransfers, type Transfers } from "../posix/read.ts"
 import type * as Effect from "effect/Effect"
 import type * as Fs from "node:fs"
@@ -64,7 +62,7 @@ export interface WindowsDisk {
   readonly linkSync: (existing: string, path: string) => void
   readonly symlinkSync: (target: string, path: string, type: "file" | "dir" | "junction") => void
   readonly readlinkSync: (path: string) => string
-  /** Sets the mode, of which Windows stores one bit: without 0o200 the file is read-only. */
+  /** Sets the mode. Windows stores only the bit 0o200; without this bit, the file is read-only. */
   readonly chmodSync: (path: string, mode: number) => void
   /** Sets the times, in seconds since 1970 with fractions. */
   readonly utimesSync: (path: string, accessed: number, modified: number) => void
@@ -148,10 +146,7 @@ export const transfersOf = (disk: WindowsDisk): Transfers =>
 export const flush = (disk: WindowsDisk, descriptor: number): Effect.Effect<void, Fault> =>
   awaitCall<void>((end) => disk.fsync(descriptor, (error) => end(error, undefined)))
 
-/**
- * Closes a descriptor and ignores errors. Use this function only for descriptors whose failed close cannot lose written
- * data.
- */
+/** Closes a descriptor and ignores errors. Use this function only if a failed close cannot lose written data. */
 export const closeQuietly = (disk: WindowsDisk, descriptor: number): void => {
   try {
     disk.closeSync(descriptor)

@@ -93,7 +93,7 @@ export const attemptOnce = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
 export const retryTransient = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
   Effect.retry(effect, { schedule: retrySchedule, while: isPassing })
 
-/** Runs synchronous system calls, and retries transient failures. A call that fails must not have changed anything. */
+/** Runs synchronous system calls, and retries transient failures. A failed call must not have changed anything. */
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => retryTransient(attemptOnce(run))
 
 export const awaitCall = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> => Host.awaited(start, toFault)

@@ -203,8 +203,8 @@ export interface Handles {
     stat: (stats: WindowsStats) => FileStat,
     open: () => Opened | Fault
   ) => Effect.Effect<Handle, Fault, Scope.Scope>
-  readonly has: (what: BlockingReaders) => boolean
-  readonly release: (what: BlockingReaders) => Effect.Effect<void, Fault>
+  readonly has: (blocking: BlockingReaders) => boolean
+  readonly release: (blocking: BlockingReaders) => Effect.Effect<void, Fault>
   readonly updatePaths: (from: FsPath, to: FsPath) => void
 }
 
@@ -221,7 +221,7 @@ const isLease = (source: Source): source is DescriptorLease => "descriptor" in s
 const closeIfUnused = (disk: WindowsDisk, lease: DescriptorLease): void => {
   if (!lease.isEnded || lease.users > 0) return
   closeQuietly(disk, lease.descriptor)
-  for (const tell of lease.whenClosed.splice(0)) tell()
+  for (const notify of lease.whenClosed.splice(0)) notify()
 }
 
 const endLease = (disk: WindowsDisk, lease: DescriptorLease): void => {
@@ -315,10 +315,10 @@ export const make = (walker: Walker): Handles => {
   const readers = new Set<Reader>()
   let memoryBytes = 0
 
-  const isBlocking = (reader: Reader, what: BlockingReaders): boolean =>
+  const isBlocking = (reader: Reader, blocking: BlockingReaders): boolean =>
     isLease(reader.source) &&
     !reader.source.isCopy &&
-    ("file" in what ? isSameFile(reader.stats, what.file) : isWithin(fold(what.directory), fold(reader.path)))
+    ("file" in blocking ? isSameFile(reader.stats, blocking.file) : isWithin(fold(blocking.directory), fold(reader.path)))
 
   const discardSource = (source: Source, size: number): void => {
     if (isLease(source)) endLease(disk, source)
@@ -386,14 +386,14 @@ export const make = (walker: Walker): Handles => {
           (reader) => handleOf(reader, stat(reader.stats))
         )
       ),
-    has: (what) => {
-      for (const reader of readers) if (isBlocking(reader, what)) return true
+    has: (blocking) => {
+      for (const reader of readers) if (isBlocking(reader, blocking)) return true
       return false
     },
-    release: (what) =>
+    release: (blocking) =>
       Effect.suspend(() =>
         Effect.forEach(
-          [...readers].filter((reader) => isBlocking(reader, what)),
+          [...readers].filter((reader) => isBlocking(reader, blocking)),
           // Each reader is checked directly before it is released, because it may have been closed during an earlier
           // release.
           releaseReader,

@@ -185,7 +185,7 @@ const volumeFault = ({ kind, volume }: Absolute): Fault | undefined => {
 }
 
 /**
- * Parses the root of the options: `C:\x`, `C:/x`, `\\server\share\x`, each also with the prefix `\\?\`.
+ * Parses the option `root`: `C:\x`, `C:/x` or `\\server\share\x`, each with or without the prefix `\\?\`.
  *
  * Returns InvalidPath for all other texts: paths that depend on a current directory or drive, other device namespaces,
  * `.` and `..`, and names that Windows does not allow.

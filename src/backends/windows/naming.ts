@@ -172,7 +172,7 @@ const replaceLink = (walker: Walker, from: PathEntry, target: PathEntry, to: str
   })
 }
 
-/** Renames between two names of one file. Some systems report success for this rename, but do nothing. */
+/** Renames a file over another name of the same file. Some systems report success for such a rename, but do nothing. */
 const replaceHardLink = ({ disk, look }: Walker, from: PathEntry, to: string): undefined => {
   disk.renameSync(from.at, to)
   if (look(from.at) !== undefined) disk.unlinkSync(from.at)

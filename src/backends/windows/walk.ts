@@ -14,9 +14,9 @@ import { diskPathOf, isWithinRoot, parseRoot, toNative, type WindowsRoot } from 
 
 // Maps paths of the port to paths of a Windows disk, confined to the root.
 //
-// A call first checks whether Windows allows the path, and then each component of the directory, top down. Finally the call
-// asks the system for the final name of the directory, which no alias, junction or mounted volume can hide. An opened file
-// is checked again afterwards.
+// A call first checks whether Windows allows the path, and then each component of the directory, top down. Finally the
+// call asks the system for the final name of the directory. No alias, junction or mounted volume can hide this name.
+// After a file is opened, it is checked again.
 //
 // Another process that may write inside the root can still replace a directory by a junction between its check and its
 // use. So the level is `best-effort`. Node has no call on Windows that would allow a higher level.
@@ -53,14 +53,14 @@ export interface Walker {
 
 const escape = accessDenied("escape")
 
-const asked = { bigint: true, throwIfNoEntry: false } as const
+const lstatOptions = { bigint: true, throwIfNoEntry: false } as const
 
 export const isSameFile = (self: Pick<WindowsStats, "dev" | "ino">, that: Pick<WindowsStats, "dev" | "ino">): boolean =>
   self.ino === that.ino && self.dev === that.dev
 
 const lookAt = (disk: WindowsDisk, at: string): WindowsStats | undefined => {
   try {
-    return disk.lstatSync(at, asked)
+    return disk.lstatSync(at, lstatOptions)
   } catch (error) {
     if (codeOf(error) === "ENOTDIR") return undefined
     throw error
@@ -166,8 +166,8 @@ const make = (
     directory,
     look,
     holds: (descriptor, place, at) => {
-      // Check the directory first. A process that replaced it by a junction while the file was opened would have to
-      // replace it again now.
+      // Check the directory first. If a junction stood in its place only during the open, the directory is the same
+      // again. Then the name in it leads to another file than the open one.
       if (!place.isSame()) return false
       const found = look(at)
       return found !== undefined && isSameFile(found, disk.fstatSync(descriptor, { bigint: true }))

@@ -44,19 +44,21 @@ const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY } = Fs.constants
 export const isReadOnly = (stats: WindowsStats): boolean => (stats.mode & 0o200n) === 0n
 
 /**
- * Runs a change that open files may block. Readers of this program switch to a copy of the file, and the change is retried
- * immediately. If another program has the file open, the change waits.
+ * Runs a change that open files may block. Readers of this program switch to a copy of the file, and the change is
+ * retried immediately. If another program has the file open, the change is retried after pauses.
  */
 export const withReadersReleased = <A>(
   handles: Handles,
-  inTheWay: () => BlockingReaders | undefined | Fault,
+  findBlocking: () => BlockingReaders | undefined | Fault,
   change: Effect.Effect<A, Fault>
 ): Effect.Effect<A, Fault> =>
   retryTransient(
     Effect.catch(change, (fault) => {
       if (!isInUse(fault)) return Effect.fail(fault)
-      return Effect.flatMap(attemptOnce(inTheWay), (what) =>
-        what === undefined || !handles.has(what) ? Effect.fail(fault) : Effect.andThen(handles.release(what), change)
+      return Effect.flatMap(attemptOnce(findBlocking), (blocking) =>
+        blocking === undefined || !handles.has(blocking)
+          ? Effect.fail(fault)
+          : Effect.andThen(handles.release(blocking), change)
       )
     })
   )
@@ -153,7 +155,7 @@ const prepare = <E, R>(
   )
 }
 
-/** Codes of disks without hard links. Some disks report an unknown call, for which libuv has the code EISDIR. */
+/** The error codes of disks without hard links. Some report the call as unknown, which libuv translates to EISDIR. */
 const noHardLinkCodes = new Set(["EPERM", "EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "EMLINK"])
 
 /** Publishes the file in one visible step. With `append`, the path must not exist. */

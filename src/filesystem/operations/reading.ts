@@ -185,7 +185,7 @@ const defaultChunkBytes = 65_536
 
 const noBytes = new Uint8Array(0)
 
-/** The largest file, in bytes, that is decoded and split without a pause. */
+/** The largest file, in bytes, that is decoded and split without a yield to the event loop. */
 const maxSyncBytes = 65_536
 
 const textOf = (bytes: Uint8Array, encoding: string | undefined): Effect.Effect<string, Fault> => {

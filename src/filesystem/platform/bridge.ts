@@ -87,7 +87,7 @@ export const make = (fs: Algebra): Bridge => {
   }
 }
 
-/** Checks a `mode` argument and returns its permission bits. File type bits are ignored, as the system does. */
+/** Checks a `mode` argument and returns its permission bits. Ignores the file type bits, as the operating system does. */
 export const permissionBits = (method: string, mode: number): Effect.Effect<number, PlatformError> =>
   !Number.isInteger(mode) || mode < 0 || mode > 0xffff_ffff
     ? Effect.fail(badArgument(method, "the mode must be a whole number from 0 to 2^32 - 1"))

@@ -106,7 +106,7 @@ export const makeCopy = ({
   const failInvalidTarget = (path: string, detail: string) =>
     Effect.fail(new FsErrorModule.InvalidArgument({ operation, path, argument: "to", detail }))
 
-  /** Copies the mode, and the time if requested. The service's own copies have the mode and time of new files. */
+  /** Copies the mode, and the time if requested. `fs.copy` sets a new time, and keeps the mode only if the rules permit. */
   const copyAttributes = Effect.fnUntraced(function* (
     from: FsPath.FsPath,
     to: FsPath.FsPath,

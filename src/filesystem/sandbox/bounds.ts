@@ -97,7 +97,7 @@ const codeViolation = (code: string): Violation => {
   return length > maxCodeCharacters
     ? [
         "code",
-        `it has ${whole(length)} characters, but at most ${whole(maxCodeCharacters)} are allowed; write it to a file and run that`
+        `it has ${whole(length)} characters, but at most ${whole(maxCodeCharacters)} are allowed; put it in a file and run the file`
       ]
     : undefined
 }

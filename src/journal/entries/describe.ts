@@ -79,7 +79,7 @@ const rows: { readonly [K in Entry["_tag"]]: (entry: Extract<Entry, { readonly _
     joinWords(
       entry.createMode,
       `${sizeText(entry.data)} at ${humanise.whole(entry.offset)}`,
-      entry.discard === true ? "given up" : entry.isFinal && "the last"
+      entry.discard === true ? "cancelled" : entry.isFinal && "last chunk"
     )
   ],
   FileList: (entry) => [entry.path, joinWords(entry.pattern, entry.recursive === true && "recursive")],
@@ -88,7 +88,7 @@ const rows: { readonly [K in Entry["_tag"]]: (entry: Extract<Entry, { readonly _
   FileContent: (entry) => ["", joinWords(sizeText(entry.content), entry.isPartial && `of ${humanise.bytes(entry.totalSize)}`)],
   FileContentChunk: (entry) => [
     "",
-    joinWords(`${sizeText(entry.data)} at ${humanise.whole(entry.offset)}`, entry.isFinal && "the last")
+    joinWords(`${sizeText(entry.data)} at ${humanise.whole(entry.offset)}`, entry.isFinal && "last chunk")
   ],
   FileWritten: (entry) => [entry.path, joinWords(humanise.bytes(entry.bytesWritten), version(entry.version))],
   FileListing: (entry) => ["", humanise.count(entry.entries.length, "entry")],

@@ -9,7 +9,7 @@ export { creationRetryOptions, type Refusal } from "../../repository/stores/jetS
 
 const packageNames = "@nats-io/transport-node, @nats-io/jetstream and @nats-io/obj"
 
-/** Throws the error again. Because a handler catches the failure of the import, bundlers treat the package as optional. */
+/** Throws the error again. Bundlers treat a package as optional if a handler catches the failure of its import. */
 const rethrow = (cause: unknown): never => {
   throw cause
 }

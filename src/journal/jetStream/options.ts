@@ -1,6 +1,6 @@
 /**
- * The options of a journal on a server. This file imports no optional package, because users without these packages check its
- * types too.
+ * The options of a journal on a server. This file imports no optional package, because TypeScript also checks it for
+ * users who have not installed these packages.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -125,7 +125,7 @@ export const makeFollowing = (
         Effect.ignore(connection.sendOnce("JetStream.tail", () => consumer.delete()))
       )
 
-    /** Ends when the server had a message that it has not delivered within `deliveryGrace`. */
+    /** The wait for a message that the server has stored but not delivered within `deliveryGrace`. */
     const waitUntilBehind: Effect.Effect<void, JournalError> = Effect.sleep(checkInterval).pipe(
       Effect.andThen(log.last),
       Effect.tap(() => Effect.sleep(deliveryGrace)),

@@ -65,7 +65,7 @@ export const make = (
     const openCalls = new Set<PendingAppend>()
     /** The last position in the stream, as far as this process knows. `undefined` after a failure. */
     let lastKnownPosition: number | undefined
-    /** The last position that was confirmed, and therefore must still exist. */
+    /** The last position that the server confirmed. The stream must still contain this position. */
     let lastConfirmedPosition = 0
 
     const headersOf = (fields: Readonly<Record<string, string>>) => {
@@ -76,7 +76,7 @@ export const make = (
 
     const refusalError = (refusal: Refusal): JournalError =>
       limitCodes.has(refusal.code)
-        ? failure("tooLarge", `the stream is full: ${refusal.message}`)
+        ? failure("tooLarge", `a limit of the stream or of the server is exceeded: ${refusal.message}`)
         : failure("unavailable", refusal.message)
 
     const placeHeaders = (first: number, count: number) => ({ [Messages.header.placeOf]: `${first}/${count}` })

@@ -52,8 +52,8 @@ const pathsOf = (entry: Entry): ReadonlyArray<FsPath.FsPath> => [
 const isDiscard = (entry: Entry): boolean => entry._tag === "FileWriteChunk" && entry.discard === true
 
 /**
- * Returns the entries of a stream that pass the filter. Remembers the open requests that pass, because an answer has no path
- * of its own.
+ * Returns the entries of a stream that pass the filter. Remembers for each open request whether its path passes,
+ * because an answer has no path of its own.
  */
 export const select =
   (filter: Filter) =>

@@ -182,7 +182,7 @@ const rows: { readonly [K in keyof Intents]?: Apply<Intents[K]> } = {
   FileSetAttributes: setAttributes
 }
 
-/** Returns `parents` if the change affects a link at its path, and `last` if the change follows this link. */
+/** Returns `parents` if a change affects the link itself at its path, and `last` if the change follows the link. */
 const followedLinks = (asked: Efferent): "last" | "parents" => {
   switch (asked._tag) {
     case "FileWrite":

@@ -114,7 +114,7 @@ class RequestPairing {
   }
 }
 
-/** Emits the operations up to the position `until`. @default all stored operations */
+/** Emits the operations up to the position `until`, or all stored operations. */
 export const operations = (
   journal: Scrivener<Entry>,
   until = Number.POSITIVE_INFINITY

@@ -1,6 +1,7 @@
 /**
- * A backend that answers from a recording. The key of a step is a description of its request. Steps with the same key get
- * their answers in the recorded order. Temporary names of the library are random, so a key contains one fixed name instead.
+ * A backend that answers from a recording. The key of a step is a description of its request. Steps with the same key
+ * get their answers in the recorded order. Temporary names of the library are random, so keys contain one fixed name in
+ * their place.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -97,8 +97,8 @@ const unreadableLinkFault = (path: FsPath.FsPath): Fault => ({
 })
 
 /**
- * Returns the actual tree at a path. With `targetPath`, also adds the contents of its files to the contents of the target
- * tree.
+ * Returns the actual tree at a path. With `targetPath`, also adds the contents of the tree's files to
+ * `context.contents`, below `targetPath`.
  */
 const treeAt = Effect.fnUntraced(function* (
   context: UndoContext,

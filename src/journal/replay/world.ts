@@ -1,7 +1,7 @@
 /**
- * The tree that results from the recorded changes. An entry that is older than the journal is an `Origin`: only its original
- * path is known, even after moves. Later entries may contain facts about the beginning, the tree before the first entry. These
- * facts are stored separately, and are valid for every position.
+ * The tree that results from the recorded changes. A file that is older than the journal is an `Origin`: only its
+ * original path is known, even after moves. Entries of the journal may contain facts about the beginning, which is the
+ * tree before the first entry. These facts are stored separately, and are valid for every position.
  */
 import type * as DateTime from "effect/DateTime"
 import * as FsPath from "../../model/FsPath.ts"
@@ -92,7 +92,7 @@ export class Beginning {
     this.hidden = hidden
   }
 
-  /** Returns the first spelling that was seen of a path, if spellings differ only in case. */
+  /** Returns the spelling in which a path was first seen. Paths that differ only in case are the same path. */
   canonicalSpelling(path: FsPath.FsPath): FsPath.FsPath {
     const folded = FsPath.fold(path)
     const known = this.#spellings.get(folded)

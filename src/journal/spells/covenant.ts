@@ -44,7 +44,7 @@ const declareCovenant = ({ invocations, extended, files, maxBytes, name, spells 
       return isFirst ? [requestFor(entry, (step) => ids.idOf({ position, step, correlationId }), extended)] : []
     })
 
-  const told = (recorded: Recorded<FileAnswer>, { correlationId, position, step }: Ids.Derived) => {
+  const answerInvocation = (recorded: Recorded<FileAnswer>, { correlationId, position, step }: Ids.Derived) => {
     const page = invocations.state(correlationId)
     if (page?._tag !== "Open" || page.position !== position) return Effect.succeed([])
     const id = (step: Ids.Step) => ids.idOf({ position, step, correlationId })
@@ -56,7 +56,7 @@ const declareCovenant = ({ invocations, extended, files, maxBytes, name, spells 
     // Ignore a position after the last spell, because the entry belongs to another, longer journal of spells.
     if (derived === undefined || derived.position > (yield* spells.last)) return []
     yield* invocations.waitUntilRead(derived.position)
-    return yield* told(recorded, derived)
+    return yield* answerInvocation(recorded, derived)
   })
 
   const edit = extended ? [FileEdit] : []
@@ -116,8 +116,10 @@ export const make = Effect.fnUntraced(function* (
   )
   for (const daemon of group.daemons) {
     const ended = Effect.flatMap(daemon.awaitStatus("Completed"), () => daemon.failure)
-    const told = Effect.flatMap(ended, (failure) => (failure === undefined ? Effect.void : invocations.failAll(failure)))
-    yield* Effect.forkScoped(Effect.ignore(told))
+    const failingCallers = Effect.flatMap(ended, (failure) =>
+      failure === undefined ? Effect.void : invocations.failAll(failure)
+    )
+    yield* Effect.forkScoped(Effect.ignore(failingCallers))
   }
   return group
 })

@@ -18,8 +18,8 @@ export type SpellAnswer = SpellResult | SpellFault
 export type NoAnswerError = JournalError | DaemonError
 
 /**
- * The state of an invocation. For an answered invocation, `position` is the position of the answer, which is not kept in
- * memory.
+ * The state of an invocation. For an answered invocation, `position` is the position of the answer. The answer itself
+ * is not kept in memory.
  */
 type InvocationState =
   | { readonly _tag: "Open"; readonly position: number; readonly invocation: SpellInvocation }

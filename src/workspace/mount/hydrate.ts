@@ -1,6 +1,6 @@
 /**
  * Copies the planned files, all or none. The files are staged and checked under hidden names, and then published in one
- * transaction. If the process is killed, the next process recovers the transaction by its record.
+ * transaction. If the process is killed, the next process recovers the transaction from its record.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -141,7 +141,7 @@ class TreeBuilder<A extends TargetFile> {
     const found = yield* resolve(this.#port, at)
     const fault =
       placeFault(found) ?? (found.stat === undefined ? FsPathModule.checkLimits(found.path, yield* Limits) : undefined)
-    // If the backend cannot follow links, the link is an obstacle.
+    // If the backend cannot follow links, the copy fails at the link.
     return fault !== undefined || found.path === at ? yield* Effect.fail(fault ?? notAFile) : yield* this.#walk(found.path)
   })
 
@@ -231,7 +231,7 @@ const buildTrees = Effect.fnUntraced(function* <A extends TargetFile>(
 
 const operation = "hydrate"
 
-/** An error of a source file. The class distinguishes such an error from faults of the target filesystem. */
+/** An error while a source file is read, as opposed to a fault of the target filesystem. */
 class SourceFailure {
   readonly error: MountError
 
@@ -259,7 +259,7 @@ const makePathCheck = Effect.fnUntraced(function* (port: Backend) {
 })
 
 const filesOf = (planned: ReadonlyArray<PlannedMount>): ReadonlyArray<PlannedFile> =>
-  planned.flatMap((mount, group) =>
+  planned.flatMap((mount, mountIndex) =>
     mount.files.map((file): PlannedFile => {
       const { isFile, request, source } = mount
       const { mode, sizeBytes } = file
@@ -267,14 +267,14 @@ const filesOf = (planned: ReadonlyArray<PlannedMount>): ReadonlyArray<PlannedFil
         path: pathOf(mount, file.path),
         mode,
         sizeBytes,
-        mountIndex: group,
+        mountIndex,
         origin: { request, source, file, isWholeSource: isFile }
       }
     })
   )
 
-const contentsOf = (ends: CopyTrees<PlannedFile>["files"]) => (at: FsPathModule.FsPath) => {
-  const { origin } = ends.get(at)!
+const contentsOf = (filesByPath: CopyTrees<PlannedFile>["files"]) => (at: FsPathModule.FsPath) => {
+  const { origin } = filesByPath.get(at)!
   const asSourceFailure = (error: MountError) => new SourceFailure(error)
   return Effect.map(Effect.mapError(contentOf(origin), asSourceFailure), (content) =>
     isBytes(content) ? content : Stream.mapError(content, asSourceFailure)
@@ -282,10 +282,10 @@ const contentsOf = (ends: CopyTrees<PlannedFile>["files"]) => (at: FsPathModule.
 }
 
 const withCallerPath =
-  (ends: CopyTrees<PlannedFile>["files"]) =>
+  (filesByPath: CopyTrees<PlannedFile>["files"]) =>
   (problem: Fault | Mismatch | SourceFailure): Problem => {
     if (problem instanceof SourceFailure) return problem
-    const plannedFile = ends.get(problem["path"] as FsPathModule.FsPath)
+    const plannedFile = filesByPath.get(problem["path"] as FsPathModule.FsPath)
     if (plannedFile === undefined) return problem
     return problem._tag === "Mismatch" ? changed(plannedFile.origin) : { ...problem, path: plannedFile.path }
   }
@@ -296,9 +296,9 @@ const copyStaged = Effect.fnUntraced(function* (
   ids: ReadonlyMap<FileOrigin, string>
 ): Effect.fn.Return<void, Problem> {
   yield* recoverTransactions(port)
-  const { after, before, files: ends } = yield* buildTrees(port, plannedFiles)
-  const transaction = { before, after: after(({ origin }) => ids.get(origin)!), content: contentsOf(ends) }
-  const exchanged = Effect.mapError(runTransaction<SourceFailure>(port, transaction), withCallerPath(ends))
+  const { after, before, files: filesByPath } = yield* buildTrees(port, plannedFiles)
+  const transaction = { before, after: after(({ origin }) => ids.get(origin)!), content: contentsOf(filesByPath) }
+  const exchanged = Effect.mapError(runTransaction<SourceFailure>(port, transaction), withCallerPath(filesByPath))
   // A transaction moves replaced files to a staging directory. The move is not a deletion, so write permission is enough.
   yield* port.rules?.permits?.("delete") === false ? Effect.provideService(exchanged, TakingBack, true) : exchanged
 })

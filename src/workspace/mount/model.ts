@@ -86,7 +86,7 @@ export interface Options {
  * - `link`: links are not followed
  * - `outside`: the link leads out of the allowed root, or into a snapshot store
  * - `dangling`: the target of the link does not exist
- * - `loop`: the link leads to a directory that contains it
+ * - `loop`: the link leads to a directory that contains the link
  * - `other`: the entry is a FIFO, a socket or a device, which is never opened
  *
  * @since 0.1.0
@@ -173,7 +173,8 @@ export const parseMount = (mount: HostMount): Request | MountError => {
   if (wrong !== undefined) return invalid(hostPath, wrong)
   const mountPath = targetOf(mount.mountPath)
   if (typeof mountPath === "object") return invalid(hostPath, mountPath.detail)
-  if (maxBytes !== undefined && !isByteLimit(maxBytes)) return invalid(hostPath, "maxBytes must be a whole number, 0 or more")
+  if (maxBytes !== undefined && !isByteLimit(maxBytes))
+    return invalid(hostPath, "maxBytes must be a whole number of at least 0")
   return {
     hostPath,
     isAbsolute: isAbsolute(hostPath),

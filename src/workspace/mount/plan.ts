@@ -8,7 +8,8 @@ import { type HostMount, MountError, type Options, parseMount, type Preview, typ
 import * as Source from "./survey.ts"
 import { type Survey, survey } from "./survey.ts"
 
-// Keep an omitted `mountPath` as it is. Its default depends on whether the source is a file, and only the disk can tell this.
+// In a fingerprint, an omitted `mountPath` stays omitted. Its default depends on whether the source is a file, which only the
+// disk shows.
 
 /** Returns the mount with its keys in a fixed order. An invalid mount keeps its original values. */
 const canonical = (mount: HostMount): object => {

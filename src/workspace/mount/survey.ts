@@ -108,7 +108,7 @@ const resolveCandidate = (
 
 const isFound = (found: FoundSource | Reason): found is FoundSource => "root" in found
 
-/** Finds the source in the allowed roots. If several roots fail, returns an error "outside" rather than an error "missing". */
+/** Finds the source in the allowed roots. If it is in no root, an error "outside" has priority over an error "missing". */
 export const findSource = (
   { hostPath, isAbsolute, names }: Request,
   roots: ReadonlyArray<string>
@@ -312,8 +312,8 @@ class Surveyor {
   }
 
   /**
-   * Returns the target of a link inside the root, or the reason why it has none. Opens neither the link nor any entry outside
-   * the root.
+   * Returns the target of a link, or the reason why the link has no target inside the root. Opens neither the link nor any entry
+   * outside the root.
    */
   #target(at: FsPath.FsPath): readonly [to: FsPath.FsPath] | readonly [to: undefined, why: LeftOut["why"]] {
     const { real } = this.#source.root

@@ -1,6 +1,6 @@
 /**
- * Dumps a tree of sessions to one file. The file names the archive next to it by its hash. The rename of the file therefore
- * also publishes the archive, even if the archive is renamed later.
+ * Dumps a tree of sessions to one file. The file contains the hash of the archive next to it. The rename of the file therefore
+ * also publishes the archive, even if the archive gets its final name later.
  */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -91,8 +91,8 @@ const ownArchiveHash = (places: DumpPaths): Effect.Effect<string | undefined, Fa
   })
 
 /**
- * Reads the two paths of a dump. Fails with SessionError `invalid` if the `.jsonl` file is not a dump. With `hasArchive`, also
- * fails if the archive path has a file that the `.jsonl` file does not name.
+ * Inspects the files that a dump would replace. Fails with SessionError `invalid` if the `.jsonl` file is not a dump. With
+ * `hasArchive`, also fails if the archive path has a file that the `.jsonl` file does not name.
  */
 const readEarlierDump = (operation: string, places: DumpPaths, hasArchive: boolean): Effect.Effect<EarlierDump, SessionError> =>
   Effect.gen(function* () {

@@ -114,7 +114,7 @@ const buildTree = Effect.fnUntraced(function* (
   return sessions.get(loadedSessions[0]!.id)!
 })
 
-/** Fails if the dump is inside the filesystem to restore, because the restore would remove it. */
+/** Fails if the dump is inside the filesystem to restore, because the restore would remove the dump. */
 const checkOutsideFilesystem = (fs: Algebra, path: string): Effect.Effect<void, SessionError> =>
   toInnerPath(fs.port, path) === undefined
     ? Effect.void

@@ -97,8 +97,8 @@ const removeLeftover = (path: string): void => {
 }
 
 /**
- * Marks a hidden directory as no longer in use. Removes the directory unless `isKept` is set, because then it contains the only
- * archive of the dump.
+ * Marks a hidden directory as no longer in use, and removes it unless `isKept` is set. A kept directory contains the only archive
+ * of the dump.
  */
 export const releaseHiddenDirectory = (path: string, isKept: boolean): void => {
   TemporaryNames.forget(basename(path))

@@ -80,7 +80,8 @@ export interface SessionRecord {
   readonly parentId: string | undefined
   readonly archive: ArchiveName
   /**
-   * The SHA-256 of the earlier archive, which this dump replaces. The earlier archive may still exist if the process is killed.
+   * The SHA-256 of the earlier archive, which this dump replaces. If the process is killed before the replacement, the earlier
+   * archive still exists.
    */
   readonly replaces?: string | undefined
 }
@@ -160,7 +161,7 @@ export const namedHashesIn = (firstLine: Uint8Array): ReadonlySet<string> => {
   return named
 }
 
-/** Fails for a newer version of the format. The check comes before the check against the schema of this version. */
+/** Fails for a newer version of the format. Runs before the schema check, whose error would not mention the version. */
 const checkVersion = (errorContext: ErrorContext, value: unknown): Effect.Effect<void, SessionError> => {
   const version = versionOf(value)
   return typeof version === "number" && version > schemaVersion

@@ -169,7 +169,7 @@ const bySegments = (self: VfsFile, that: VfsFile): number => {
   return self.path.length - that.path.length
 }
 
-/** Tests whether the path is temporary. Such a path is renamed when its content is complete. */
+/** Tests whether the path is temporary. A temporary file is renamed when its content is complete. */
 export const isHidden: (path: FsPath.FsPath) => boolean = TemporaryNames.hasOwnName
 
 const visibleFiles = (self: Files): ReadonlyArray<VfsFile> =>

@@ -128,7 +128,7 @@ const live = (
 
 const flag = (call: ReadonlyArray<string>, name: string): string | undefined => call[call.indexOf(name) + 1]
 
-describe("docker", () => {
+describe("the engine docker", () => {
   for (const strategy of ["overlay", "exec"] as const) {
     live(`${strategy}: receives every command from the start to the removal of a container`, (self) =>
       Effect.gen(function* () {
@@ -188,7 +188,7 @@ describe("docker", () => {
     })
   )
 
-  live("in the form of nerdctl, given by its path, need not be in the PATH and gets an explicit log driver", (self) =>
+  live("may be nerdctl, given by its path outside of the PATH, which gets an explicit log driver", (self) =>
     Effect.gen(function* () {
       const program = join(self.place, "bin/nerdctl")
       Fs.renameSync(join(self.place, "bin/docker"), program)
@@ -202,7 +202,7 @@ describe("docker", () => {
     })
   )
 
-  live("given by a path without a program fails with the path and starts nothing", (self) =>
+  live("fails with its path and starts nothing if there is no program at this path", (self) =>
     Effect.gen(function* () {
       const { place } = self
       Fs.writeFileSync(join(place, "shared/docker"), "#!/bin/sh\n", { mode: 0o755 })
@@ -269,7 +269,7 @@ describe("docker", () => {
     })
   )
 
-  live("that refuses a container has its message in the error", (self) =>
+  live("that refuses a container is quoted in the error", (self) =>
     Effect.gen(function* () {
       const options = { engine: "docker", image: "absent", start: "eager", hostDirectory: join(self.place, "shared") } as const
       const error = yield* Effect.flip(Effect.scoped(Container.make(options)))
@@ -351,7 +351,7 @@ describe("docker", () => {
     })
   )
 
-  live("is missing when the PATH names a file instead of a directory", (self) =>
+  live("counts as missing if the PATH names a file instead of a directory", (self) =>
     Effect.gen(function* () {
       const stray = join(self.place, "stray")
       Fs.writeFileSync(stray, "")
@@ -362,7 +362,7 @@ describe("docker", () => {
     })
   )
 
-  live("that does not report a version gives Unavailable", (self) =>
+  live("that does not report a version makes the container fail with Unavailable", (self) =>
     Effect.gen(function* () {
       const options = { engine: "docker", image: "alpine", hostDirectory: join(self.place, "shared") } as const
       Fs.writeFileSync(join(self.place, "bin/docker"), "#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")

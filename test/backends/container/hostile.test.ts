@@ -132,7 +132,7 @@ describePodman("a command with an empty environment", () => {
 
 describePodman("a closed container", () => {
   for (const strategy of ["overlay", "exec"] as const) {
-    live(`${strategy}: gives Unavailable immediately and starts no other container`, () =>
+    live(`${strategy}: makes calls fail with Unavailable immediately, and starts no other container`, () =>
       Effect.gen(function* () {
         const scope = yield* Scope.make()
         const { filesystem, sandbox } = yield* Scope.provide(made({ strategy }), scope)

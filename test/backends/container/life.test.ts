@@ -94,7 +94,7 @@ describePodman("the life of a container", () => {
       })
   )
 
-  live("a command whose container ends gives Unavailable and no result", () =>
+  live("a command whose container ends fails with Unavailable", () =>
     Effect.gen(function* () {
       const { sandbox } = yield* made({ start: "eager" })
       const running = yield* Effect.forkScoped(Effect.flip(sandbox.exec(["sh", "-c", "echo > going; sleep 100"])), {
@@ -277,7 +277,7 @@ describePodman("the life of a container", () => {
     })
   )
 
-  live("a missing host directory gives NotFound, and a file gives NotADirectory", () =>
+  live("a missing host directory makes the start fail with NotFound, and a file in its place with NotADirectory", () =>
     Effect.gen(function* () {
       const file = join(directory(), "file")
       Fs.writeFileSync(file, "")

@@ -96,7 +96,7 @@ describe.skipIf(process.platform === "win32")("the overlays in the cache", () =>
     })
   )
 
-  it.live("are closed to other users, even if the directory was writable", () =>
+  it.live("are not accessible to other users, even if their directory was writable", () =>
     Effect.gen(function* () {
       const { ours, overlays, path } = yield* cache
       Fs.mkdirSync(overlays, { recursive: true })

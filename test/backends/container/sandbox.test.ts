@@ -260,7 +260,7 @@ describePodman("a command in a container", () => {
   )
 
   live(
-    "that kills every process it can reach kills neither the container nor its timeout",
+    "that kills every process it can reach does not end the container, and is still killed after its timeout",
     (container) =>
       Effect.gen(function* () {
         const before = containers()
@@ -368,7 +368,7 @@ describePodman("a command in a container", () => {
   )
 
   live(
-    "eval runs a few lines and returns 4,096 characters of each stream",
+    "may be a few lines of code for eval, which returns at most 4,096 characters of each stream",
     ({ sandbox }) =>
       Effect.gen(function* () {
         assert.deepInclude(yield* sandbox.eval("-e 2>/dev/null; echo $((6 * 7))"), { exitCode: 0, stdout: "42\n" })
@@ -382,7 +382,7 @@ describePodman("a command in a container", () => {
 
   for (const strategy of ["overlay", "exec"] as const) {
     live(
-      `${strategy}: can change and remove the files of the filesystem, which can change and remove its files`,
+      `${strategy}: can change and remove files of the filesystem, and the filesystem can change and remove files of the command`,
       ({ filesystem: fs, sandbox }) =>
         Effect.gen(function* () {
           yield* fs.write("d/ours.txt", "1")

@@ -103,7 +103,7 @@ describe("a file that another program has open", () => {
     })
   )
 
-  it.effect("gives AccessDenied busy with the path as the caller wrote it", () =>
+  it.effect("makes a call fail with AccessDenied (busy) and the path as the caller wrote it", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\d\\f`, "old")
@@ -179,7 +179,7 @@ describe("a path that Windows would read as another path", () => {
     (port, path) => port.links!.make(p(path), "d")
   ]
   for (const path of reserved) {
-    it.effect(`${path} gives InvalidPath in every call, and the disk is not touched`, () =>
+    it.effect(`${path} fails with InvalidPath in every call, and the disk is not touched`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host()
         disk.put(`${root}\\d\\f`, "x")
@@ -294,7 +294,7 @@ describe("links and junctions", () => {
     })
   )
 
-  it.effect("give AccessDenied permission when the user may not create links", () =>
+  it.effect("fail with AccessDenied (permission) if the user may not create links", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host({}, { allowSymlinks: false })
       assert.deepInclude(yield* faultOf(port.links!.make(p("l"), "d")), permission)
@@ -347,19 +347,21 @@ describe("links and junctions", () => {
     })
   )
 
-  it.effect("that replace a directory before a readlink give NotFound instead of another link's text", () =>
-    Effect.gen(function* () {
-      const { disk, port } = yield* host()
-      disk.putLink(`${root}\\d\\l`, "f", "file")
-      disk.putLink(`${outside}\\l`, "secret", "file")
-      disk.before = ({ name }) => {
-        if (name !== "readlink") return
-        disk.before = undefined
-        disk.drop(`${root}\\d`)
-        disk.putLink(`${root}\\d`, outside, "junction")
-      }
-      assert.strictEqual((yield* faultOf(port.links!.read(p("d/l"))))._tag, "NotFound")
-    })
+  it.effect(
+    "that replace a directory before a readlink make it fail with NotFound, so that it returns no other link's text",
+    () =>
+      Effect.gen(function* () {
+        const { disk, port } = yield* host()
+        disk.putLink(`${root}\\d\\l`, "f", "file")
+        disk.putLink(`${outside}\\l`, "secret", "file")
+        disk.before = ({ name }) => {
+          if (name !== "readlink") return
+          disk.before = undefined
+          disk.drop(`${root}\\d`)
+          disk.putLink(`${root}\\d`, outside, "junction")
+        }
+        assert.strictEqual((yield* faultOf(port.links!.read(p("d/l"))))._tag, "NotFound")
+      })
   )
 
   it.effect("are escapes if their final path name lies outside the root", () =>
@@ -418,22 +420,24 @@ describe("lengths of paths", () => {
     [{}, 32_763, "PathTooLong"]
   ] as const
   for (const [options, length, tag] of rows) {
-    it.effect(`of ${length} units ${tag === undefined ? "are accepted" : "give " + tag} with ${JSON.stringify(options)}`, () =>
-      Effect.gen(function* () {
-        const { disk, port } = yield* host(options)
-        const path = ofLength(length)
-        assert.strictEqual(`${root}\\${path}`.length, length)
-        disk.putDirectory(`${root}\\${path.slice(0, path.lastIndexOf("/")).replaceAll("/", "\\")}`)
-        const before = disk.touched
-        if (tag === undefined) {
-          yield* write(port, path, bytes("far"), "create")
-          assert.strictEqual(yield* readAll(port, p(path)), "far")
-          return
-        }
-        assert.strictEqual((yield* faultOf(write(port, path, bytes("far"), "create")))._tag, tag)
-        assert.strictEqual((yield* faultOf(port.stat(p(path))))._tag, tag)
-        assert.strictEqual(disk.touched, before)
-      })
+    it.effect(
+      `of ${length} units ${tag === undefined ? "are accepted" : "fail with " + tag} with ${JSON.stringify(options)}`,
+      () =>
+        Effect.gen(function* () {
+          const { disk, port } = yield* host(options)
+          const path = ofLength(length)
+          assert.strictEqual(`${root}\\${path}`.length, length)
+          disk.putDirectory(`${root}\\${path.slice(0, path.lastIndexOf("/")).replaceAll("/", "\\")}`)
+          const before = disk.touched
+          if (tag === undefined) {
+            yield* write(port, path, bytes("far"), "create")
+            assert.strictEqual(yield* readAll(port, p(path)), "far")
+            return
+          }
+          assert.strictEqual((yield* faultOf(write(port, path, bytes("far"), "create")))._tag, tag)
+          assert.strictEqual((yield* faultOf(port.stat(p(path))))._tag, tag)
+          assert.strictEqual(disk.touched, before)
+        })
     )
   }
 
@@ -547,7 +551,7 @@ describe("readers in this process", () => {
     })
   )
 
-  it.effect("keep their file when there is no room for a copy, and the rename gives DiskFull", () =>
+  it.effect("keep their file open if there is no room for a copy, and the rename fails with DiskFull", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\f`, new Uint8Array(large))
@@ -620,7 +624,7 @@ describe("a change that fails", () => {
     }
   }
 
-  it.effect("only in its cleanup counts as a success", () =>
+  it.effect("only in its cleanup is reported as a success", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\file`, "x")
@@ -667,7 +671,7 @@ describe("a change that fails", () => {
 })
 
 describe("names of files", () => {
-  it.effect("can change case, and keep their case when the file is replaced", () =>
+  it.effect("can change only their case, and keep their case when the file is replaced", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\ReadMe.TXT`, "x")
@@ -685,7 +689,7 @@ describe("names of files", () => {
     })
   )
 
-  it.effect("can change case on a system that ignores such a rename", () =>
+  it.effect("can change only their case, even on a system that ignores such a rename", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\a`, "x")
@@ -711,7 +715,7 @@ describe("names of files", () => {
     })
   )
 
-  it.effect("can be hard links to one file, also on a system that ignores a rename between them", () =>
+  it.effect("can be hard links to one file, also on a system that ignores a rename of one over the other", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\a`, "x")
@@ -767,7 +771,7 @@ describe("content that is written", () => {
 })
 
 describe("the root", () => {
-  it.effect("gives Unavailable after it was moved, even if another directory takes its place", () =>
+  it.effect("makes every call fail with Unavailable after it was moved, even if another directory takes its place", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.renameSync(`\\\\?\\${root}`, "\\\\?\\C:\\work\\away")
@@ -823,7 +827,7 @@ describe("the root", () => {
   }
 
   for (const options of [{}, { requireConfinement: "race-free" as const }, { createRoot: true }]) {
-    it.effect(`gives Unsupported on this system ${JSON.stringify(options)}`, () =>
+    it.effect(`fails with Unsupported on this system: ${JSON.stringify(options)}`, () =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(Effect.scoped(Layer.build(WindowsHost.layer({ root: "C:\\work", ...options }))))
         assert.deepInclude(error, { _tag: "Unsupported", feature: `WindowsHost on ${process.platform}` })

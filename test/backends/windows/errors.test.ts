@@ -102,7 +102,7 @@ describe("fromWindows", () => {
     for (const other of [undefined, null, "EBUSY", { code: "EBUSY" }, new Error("EBUSY")]) assert.isFalse(isBusy(other))
   })
 
-  it("throws a TypeError of the program instead of mapping it", () => {
+  it("rethrows a TypeError instead of mapping it to a fault", () => {
     const mistake = new TypeError("undefined is not a function")
     assert.throws(() => fromWindows(mistake), mistake)
   })

@@ -258,12 +258,12 @@ describe("roots on Windows", () => {
     }
   })
 
-  it("give PathTooLong for a name that is too long", () => {
+  it("fail with PathTooLong if a name is too long", () => {
     assert.strictEqual(tagOf(parseRoot(`C:\\${"x".repeat(256)}`) as never), "PathTooLong")
   })
 })
 
-describe("paths on the disk:", () => {
+describe("toNative:", () => {
   const rows: ReadonlyArray<readonly [root: string, path: string, plain: string, verbatim: string]> = [
     ["C:\\r", "a/b", "C:\\r\\a\\b", "\\\\?\\C:\\r\\a\\b"],
     ["C:\\", "a/b", "C:\\a\\b", "\\\\?\\C:\\a\\b"],
@@ -305,14 +305,14 @@ describe("paths on the disk:", () => {
     })
   }
 
-  it("lengths are counted in UTF-16 units, not in characters", () => {
+  it("it counts the length of a path in UTF-16 units, not in characters", () => {
     const names = Array.from({ length: 2 }, () => "😀".repeat(63)).join("/") as FsPath.FsPath
     assert.strictEqual((toNative(rootAt("C:\\r"), names, { useLongPaths: false }) as string).length, 4 + 2 * 127)
     const more = `${names}/a` as FsPath.FsPath
     assert.strictEqual(tagOf(toNative(rootAt("C:\\r"), more, { useLongPaths: false })), "PathTooLong")
   })
 
-  it("the fault of a long path does not contain the root", () => {
+  it("its fault for a long path does not contain the root", () => {
     const fault = toNative(rootAt("C:\\secret"), "x".repeat(260) as FsPath.FsPath, { useLongPaths: false })
     assert.notInclude(JSON.stringify(fault), "secret")
   })

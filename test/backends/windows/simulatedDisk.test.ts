@@ -103,7 +103,7 @@ describe("names on the simulated disk", () => {
     assert.isUndefined(it.lstatSync(long("C:\\a\\..\\a"), asked))
   })
 
-  it("with forbidden characters or more than 255 units give ENOENT", () => {
+  it("with forbidden characters or more than 255 units fail with ENOENT", () => {
     const it = disk()
     for (const name of ["a*", "a?", "<", "a|b", "a\u0001", "x".repeat(256)]) {
       assert.strictEqual(
@@ -155,7 +155,7 @@ describe("names on the simulated disk", () => {
 
 describe("files on the simulated disk", () => {
   // All codes were measured under Wine.
-  it("give the error codes of libuv for wrong kinds", () => {
+  it("make calls for another kind of entry fail with the error codes of libuv", () => {
     const it = disk()
     it.put("C:\\f", "x")
     it.put("C:\\d\\in", "x")
@@ -190,7 +190,7 @@ describe("files on the simulated disk", () => {
     assert.isUndefined(it.lstatSync("C:\\f\\x", asked))
   })
 
-  it("give errors like those of node:fs", () => {
+  it("make calls fail with errors like those of node:fs", () => {
     const it = disk()
     let error: unknown
     try {
@@ -225,7 +225,7 @@ describe("files on the simulated disk", () => {
     )
   })
 
-  it("give the same results through callbacks, but later", async () => {
+  it("are read and written with the same results by the calls with callbacks", async () => {
     const it = disk()
     it.put("C:\\f", "abc")
     const file = it.openSync("C:\\f", O_RDWR)
@@ -288,7 +288,7 @@ describe("files on the simulated disk", () => {
     assert.strictEqual(it.text("C:\\l"), "old")
   })
 
-  it("store as much as still fits on a full disk", () => {
+  it("get as many bytes of a write as still fit on a full disk", () => {
     const it = disk()
     const file = it.openSync("C:\\f", O_RDWR | O_CREAT)
     it.free = 3

@@ -138,8 +138,8 @@ const makeExplorer = <V extends Visit>(
   /**
    * Lists several directories in one request.
    *
-   * If a listed entry is missing, it was removed, or its directory was moved or replaced. The halves of the directories
-   * are then requested again, until the affected directory is requested alone.
+   * If a listed entry no longer exists, it was removed, or its directory was moved or replaced. The two halves of the
+   * directories are then requested separately, until the affected directory is requested alone.
    */
   const askFor = (
     visits: ReadonlyArray<V>,
@@ -221,8 +221,8 @@ const makeMark = (): string => {
 
 interface Contents {
   /**
-   * The number (from 1) of the first path that needs a separate request. It is never 1, and `undefined` if no path needs a
-   * separate request.
+   * The number (from 1) of the first path that needs another request, as do the paths after it. Never 1. `undefined` if
+   * the answer covers all paths.
    */
   readonly left: number | undefined
   readonly wholes: ReadonlyMap<number, Whole>

@@ -110,8 +110,8 @@ interface PieceAhead {
 /**
  * Opens a file, which a process in the container then keeps open.
  *
- * A read that begins at the end of the last read fetches a large piece, and the next piece in advance, because a request
- * takes milliseconds.
+ * A request takes milliseconds. So a read that begins at the end of the last read fetches a large piece, and the next
+ * piece in advance.
  */
 const openHeld = Effect.fnUntraced(function* (place: ShellRoot, path: FsPath): Effect.fn.Return<Handle, Fault, Scope.Scope> {
   let isClosed = false
@@ -366,10 +366,10 @@ const listUnstatable = Effect.fnUntraced(function* (
 })
 
 /**
- * Lists a directory repeatedly until all listed entries are found, within a limited number of attempts.
+ * Lists a directory. Repeats the listing, a limited number of times, if `stat` does not find a listed entry.
  *
  * An entry that is missing in only one attempt was removed during this attempt. An entry that is missing in every
- * attempt is listed without a stat. If an entry is missing in several attempts, but not in all, fails with Unavailable.
+ * attempt is listed without a stat. Fails with Unavailable if an entry is missing in several attempts, but not in all.
  */
 const listStable = Effect.fnUntraced(function* (
   place: ShellRoot,
@@ -483,7 +483,7 @@ const parseCreated = (count: number, { output }: Reply): ReadonlyArray<boolean> 
 
 const sendRequest = (place: ShellRoot, some: ReadonlyArray<EntryRequest>): Effect.Effect<ReadonlyArray<boolean>, Fault> => {
   const mode = some.find(({ isFile }) => isFile)?.mode ?? fileMode
-  // A redirection never creates an executable file, so the mode needs a `chmod`.
+  // A redirection never creates an executable file, so an executable mode needs a `chmod`.
   const chmods = (mode & 0o111) !== 0 ? "1" : "''"
   const head = `${mode.toString(8)} ${(~mode & 0o777).toString(8)} ${chmods}`
   const input = Buffer.from([head, ...some.map(({ text }) => text)].join(" "), "latin1")

@@ -32,7 +32,7 @@ interface Options extends CommonOptions {
   readonly preservePermissions?: boolean | undefined
 }
 
-const fineTimesUnsupported = unsupported("times with fractions of a second by the `touch` of this container")
+const fineTimesUnsupported = unsupported("times with fractions of a second, which the `touch` of this container rejects")
 
 const linksOf = (place: Place.ShellRoot, given: string): Links => ({
   read: (path) =>
@@ -44,7 +44,7 @@ const linksOf = (place: Place.ShellRoot, given: string): Links => ({
     path === root ? Effect.fail(alreadyExists) : Effect.asVoid(changed(place, "symlink", [path], [target]))
 })
 
-/** Formats milliseconds as decimal seconds. Avoids division, because its result would be rounded. */
+/** Formats milliseconds as decimal seconds. Formats the fraction separately, because a quotient would be rounded. */
 const toSeconds = (millis: number): string => {
   const whole = Math.floor(Math.abs(millis) / 1000)
   const rest = String(Math.abs(millis) % 1000).padStart(3, "0")
@@ -123,7 +123,7 @@ const backend = (place: Place.ShellRoot, options: Options): Backend => {
 }
 
 /**
- * Creates the filesystem of a directory inside the container. Fails with NotFound, NotADirectory, AccessDenied or
+ * Creates the port of a directory inside the container. Fails with NotFound, NotADirectory, AccessDenied or
  * Unavailable.
  */
 export const make = (options: Options): Effect.Effect<Backend, Fault> =>

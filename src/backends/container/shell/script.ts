@@ -473,7 +473,7 @@ export const program = (...functions: ReadonlyArray<string>): string => [beginni
 // Unusual cases are omitted from an answer. The caller then requests these cases one by one, and gets the reason.
 
 export const bulkScript = `
-# Calls $1 with the arguments in the input. They are not read as a line, which costs a system call per byte.
+# Calls $1 with the arguments in the input. Reading them as a line would cost a system call per byte.
 bulk_taken() {
   bulk_input=$(take 2>/dev/null) || _broken=1
   I=0

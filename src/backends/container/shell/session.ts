@@ -189,7 +189,7 @@ const silenceChecks = 8
 const tooLarge = (maxAnswerBytes: number): Fault =>
   ioError(`the answer of the shell exceeds the limit of ${maxAnswerBytes} bytes`)
 
-const words = (errors: Buffer): string => {
+const errorSuffix = (errors: Buffer): string => {
   const said = errors
     .toString()
     .replace(/[\u0000-\u001f\u007f]+/g, " ")
@@ -198,13 +198,14 @@ const words = (errors: Buffer): string => {
 }
 
 const endedAtWork = (errors: Buffer): Fault =>
-  unavailable(`the shell ended during a request, and it is unknown whether the request was carried out${words(errors)}`)
+  unavailable(`the shell ended during a request, and it is unknown whether the request was carried out${errorSuffix(errors)}`)
 
-const endedAtOnce = (errors: Buffer): Fault => unavailable(`the shell ended directly after its start${words(errors)}`)
+const endedAtOnce = (errors: Buffer): Fault => unavailable(`the shell ended directly after its start${errorSuffix(errors)}`)
 
 const unrequestedOutput = unavailable("the shell printed output without a request")
 
-const missingTools = ({ errors }: Reply): Fault => unavailable(`the shell lacks a required tool${words(Buffer.from(errors))}`)
+const missingTools = ({ errors }: Reply): Fault =>
+  unavailable(`the shell lacks a required tool${errorSuffix(Buffer.from(errors))}`)
 
 const silentTooLong: Fault = { _tag: "Timeout", detail: "the shell worked for too long without output" }
 
@@ -241,7 +242,7 @@ interface Running {
   readonly ended: Deferred.Deferred<void>
   readonly over: Deferred.Deferred<void>
   requests: number
-  words: number
+  outputChunks: number
   isReady: boolean
   job: Job | undefined
   said: Answer | undefined
@@ -256,7 +257,7 @@ const makeRunning = (input: Running["input"], maxAnswerBytes: number): Running =
   ended: Deferred.makeUnsafe(),
   over: Deferred.makeUnsafe(),
   requests: 0,
-  words: 0,
+  outputChunks: 0,
   isReady: false,
   job: undefined,
   said: undefined,
@@ -355,7 +356,7 @@ const makeRequestQueue = (maxAnswerBytes: number, interruptTimeoutMillis: number
     },
     onOutput: (self: Running, chunk: Uint8Array): void => {
       if (current !== self) return
-      self.words++
+      self.outputChunks++
       const answer = self.output.take(chunk)
       if (answer === "unasked") return end(self, unrequestedOutput)
       if (self.output.size() > maxAnswerBytes) return end(self, tooLarge(maxAnswerBytes))
@@ -365,7 +366,7 @@ const makeRequestQueue = (maxAnswerBytes: number, interruptTimeoutMillis: number
     },
     onErrors: (self: Running, chunk: Uint8Array): void => {
       if (current !== self) return
-      self.words++
+      self.outputChunks++
       const answer = self.errors.take(chunk)
       // Unrequested output on standard error is ignored, because nothing depends on it.
       if (answer === undefined || answer === "unasked") return
@@ -423,7 +424,7 @@ export const makeSession = (
       let lastProgress = ""
       for (let silentChecks = 0; silentChecks < silenceChecks;) {
         yield* Effect.sleep(silence / silenceChecks)
-        const now = `${to.requests} ${to.words}`
+        const now = `${to.requests} ${to.outputChunks}`
         silentChecks = to.job === undefined || now !== lastProgress ? 0 : silentChecks + 1
         lastProgress = now
       }
