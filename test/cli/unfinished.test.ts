@@ -162,7 +162,7 @@ describe("a forged record of a transaction in a directory", () => {
   const step = { path: ".git/hooks/pre-commit", region: 0, slot: 0, next: "file", keeps: false }
   const journal = JSON.stringify({ version: 1, regions: [{ path: ".", isFlat: false }], steps: [step], modes: [] })
 
-  it.live("is ignored by every command, and no file is installed", () =>
+  it.live("is ignored by every command, which then installs no file", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = join(yield* fastDirectory, "root")

@@ -196,11 +196,7 @@ const Named = Arbitrary.array(
   { maxLength: 8 }
 )
 
-<<<<<<< HEAD
-/** Plants names of any script. Omits an entry if its path conflicts with an earlier entry. */
-=======
 /** Creates entries with names of any script. Skips an entry that cannot exist next to the others. */
->>>>>>> wx-lb
 const plantNamed = Effect.fnUntraced(function* (
   fs: Filesystem.Algebra,
   entries: typeof Named extends Arbitrary.Arbitrary<infer A> ? A : never

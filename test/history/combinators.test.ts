@@ -26,14 +26,10 @@ const plain =
   (self) =>
     Effect.sync(() => f(self))
 
-<<<<<<< HEAD
-/** A combinator keeps the history if it shows the same tree, and drops it if it shows another tree or a part. */
-=======
 /**
  * Combinators that show the same whole tree keep its history. Combinators that show another tree, or only a part, drop the
  * history.
  */
->>>>>>> wx-lb
 const combinators: Readonly<Record<string, readonly [history: "kept" | "dropped", combinator: Combinator]>> = {
   traced: ["kept", plain(Decorator.traced)],
   retry: ["kept", plain(Decorator.retry({ times: 1 }))],
@@ -87,11 +83,7 @@ describe("the history capability of a port", () => {
     )
   }
 
-<<<<<<< HEAD
-  it.effect("stays absent above a combinator that drops it, whatever combinator follows", () =>
-=======
   it.effect("stays absent in a combinator over a combinator that drops it", () =>
->>>>>>> wx-lb
     Effect.gen(function* () {
       for (const [, [outer, over]] of Object.entries(combinators)) {
         if (outer === "dropped") continue

@@ -36,11 +36,7 @@ const quietly = (run: () => void): void => {
 let count = 0
 const clock = new Int32Array(new SharedArrayBuffer(4))
 
-<<<<<<< HEAD
-/** Returns a checksum, followed by a block of this size. */
-=======
 /** Returns a block of the given size that begins with its checksum. */
->>>>>>> wx-lb
 const summed = (size: number): Buffer => {
   const body = Buffer.alloc(size, `${count++} ${seed} `)
   return Buffer.concat([Buffer.from(`${createHash("sha1").update(body).digest("hex")}\n`), body])

@@ -1,11 +1,7 @@
-<<<<<<< HEAD
-/** Snapshots of the files in a running container. Shared files use layerGit, and files inside the container use archives. */
-=======
 /**
  * Snapshots of the files in a container while it runs. Directories shared with the host use layerGit, and files inside the
  * container use archives.
  */
->>>>>>> wx-lb
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

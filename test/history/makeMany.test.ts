@@ -18,11 +18,7 @@ const makeOne = (port: Backend, { bytes, mode, path }: NewEntry): Effect.Effect<
     return true
   }).pipe(Effect.orElseSucceed(() => false))
 
-<<<<<<< HEAD
-/** A filesystem in memory that answers the request `MakeMany` with the given function. */
-=======
 /** A filesystem in memory that answers MakeMany with the given function. */
->>>>>>> wx-lb
 const making = (way: (port: Backend) => MakeMany) =>
   Layer.provideMerge(
     Snapshots.layerArchive,

@@ -175,11 +175,7 @@ describe("mergeText", () => {
     }
   })
 
-<<<<<<< HEAD
-  describe.runIf(hasGit)("mergeText, compared with git merge-file,", () => {
-=======
   describe.runIf(hasGit)("compared with git merge-file", () => {
->>>>>>> wx-lb
     const withGit = (
       use: (git: (triple: Triple, ...args: ReadonlyArray<string>) => { clean: boolean; out: string }) => void
     ) => {

@@ -25,11 +25,7 @@ interface Case {
   readonly base: Entries
   readonly ours: Entries
   readonly theirs: Entries
-<<<<<<< HEAD
-  /** The merged tree if `ours` wins each conflict. `settled` is the merged tree if `theirs` wins. */
-=======
   /** The merged tree if `ours` is preferred. `settled` is the merged tree if `theirs` is preferred. */
->>>>>>> wx-lb
   readonly merged: Entries
   readonly settled?: Entries
   readonly conflicts?: ReadonlyArray<string>
@@ -258,11 +254,7 @@ const threeWay = <A>(base: A, ours: A, theirs: A): A | "conflict" =>
 const word = (blob: Blob | undefined): string =>
   blob === undefined ? "" : `${blob.link ? "link" : blob.mode.toString(8)} ${blob.text}`
 
-<<<<<<< HEAD
-/** Merges each path on its own, and the bytes and the mode of a file separately. Also returns the undecided paths. */
-=======
 /** Merges each path separately, and the bytes and mode of a file separately. Also returns the undecided paths. */
->>>>>>> wx-lb
 const model = (base: Flat, ours: Flat, theirs: Flat) => {
   const merged = new Map<string, Blob>()
   const undecided = new Set<string>()

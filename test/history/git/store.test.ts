@@ -116,11 +116,7 @@ describe.runIf(hasGit)("a store", () => {
       const du = Number(execFileSync("du", ["-s", "-B1", store.directory], { encoding: "utf8" }).split("\t")[0])
       const { bytes, objects, packs, snapshots } = yield* store.stats
       assert.deepStrictEqual({ bytes, packs, snapshots }, { bytes: du, packs: 3, snapshots: 3 })
-<<<<<<< HEAD
-      // The unchanged blob is in each of the three packs, because each run of fast-import writes a complete pack.
-=======
       // The unchanged blob is in each of the three packs, because fast-import writes each pack separately.
->>>>>>> wx-lb
       assert.isAtLeast(objects, allObjects(store).length)
     })
   )
