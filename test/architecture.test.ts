@@ -68,7 +68,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     packages: node
   },
   journal: {
-    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history"],
+    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "repository"],
     packages: (specifier) => node(specifier) || is("@nats-io", "effect/encoding")(specifier)
   },
   agent: {

@@ -23,7 +23,7 @@ export const engines = [
   "test/history/containers.test.ts",
   "test/integration/endToEnd.test.ts",
   "test/journal/{jetStream,jetStreamBranch,jetStreamProcesses,leafSftp}.test.ts",
-  "test/repository/stores/postgres.test.ts",
+  "test/repository/stores/{jetStream,postgres}.test.ts",
   "test/repository/workspaces.processes.test.ts",
   "test/runtimes/**/*.test.ts",
   "test/windows/**/*.test.ts"
@@ -60,7 +60,7 @@ export const host = [
   "test/backends/shell/**/*.test.ts",
   "test/debug/{live,server}.test.ts",
   "test/engine/{braces,edit,grep,ignore}.test.ts",
-  "test/repository/workspaces.laws.test.ts",
+  "test/repository/{git,workspaces.laws}.test.ts",
   "test/repository/stores/{directory,faults,laws,memory,sqlite}.test.ts",
   "test/examples/vfs_tools_example.test.ts",
   "test/journal/{branchSnapshots,contentStore,fileJournal}.test.ts",

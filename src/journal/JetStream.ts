@@ -25,7 +25,6 @@ import * as Journal from "./Journal.ts"
 import type { Store } from "./model.ts"
 import { JournalError } from "./errors.ts"
 import * as Connection from "./jetStream/connection.ts"
-import { loadPackages } from "./jetStream/connection.ts"
 import { checkOptions, type Options } from "./jetStream/options.ts"
 import * as Contents from "./jetStream/contents.ts"
 import * as Log from "./jetStream/log.ts"
@@ -40,7 +39,7 @@ const makeJetStream = <E, Encoded>(
 ): Effect.Effect<Store<E>, JournalError, Scope.Scope> =>
   Effect.gen(function* () {
     yield* checkOptions(options)
-    const connection = yield* Connection.make(yield* loadPackages, options)
+    const connection = yield* Connection.make(options)
     const log = yield* Log.open(connection, options)
     const contents = yield* Contents.open(connection, options)
     const codec = Log.codec(schema)

@@ -29,10 +29,20 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import type { Snapshots } from "../history/snapshots/tag.ts"
-import { type AlreadyExists, type BackendError, type Conflict, IoError, type NotFound, promote } from "../model/FsError.ts"
+import {
+  type AlreadyExists,
+  type BackendError,
+  type Conflict,
+  type FsError,
+  IoError,
+  type NotFound,
+  promote
+} from "../model/FsError.ts"
+import type { SnapshotError } from "../history/errors.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { BlobStore } from "./BlobStore.ts"
 import type { StoreError } from "./errors.ts"
+import type { GitExportOptions, GitImportOptions, GitResult } from "./git.ts"
 import type { Head, HeadStore } from "./HeadStore.ts"
 import type { RepositoryOptions } from "./open.ts"
 
@@ -40,6 +50,16 @@ export {
   /** @since 0.1.0 */
   StoreError
 } from "./errors.ts"
+export type {
+  /** @since 0.1.0 */
+  GitExportOptions,
+  /** @since 0.1.0 */
+  GitImportOptions,
+  /** @since 0.1.0 */
+  GitResult,
+  /** @since 0.1.0 */
+  GitSkipped
+} from "./git.ts"
 export type {
   /** @since 0.1.0 */
   RepositoryOptions
@@ -150,3 +170,44 @@ export const collect = (options?: {
   readonly grace?: Duration.Input | undefined
 }): Effect.Effect<{ readonly deleted: number }, StoreError, BlobStore | HeadStore> =>
   Effect.flatMap(loadModules, ([, , { collect }]) => collect(options))
+
+/**
+ * Makes the files of the workspace equal to those of a commit of a git repository, in one commit of the workspace. Files with the
+ * same content and mode stay. Submodules are skipped and reported.
+ *
+ * Files become executable as git says. Symlinks keep their targets. Fails with SnapshotError:
+ *
+ * - `unknown` if the directory is no git repository, or has no such commit
+ * - `refused` for names that are not UTF-8, `.git` in any spelling, `..`, control characters, duplicate or unsorted entries, and
+ *   for repositories with SHA-256 ids
+ * - `corrupt` if an object is missing or damaged, `budget` for more than 1,000,000 entries, `gitMissing` without the program git
+ *
+ * Fails with the errors of `transaction`, and with those of writes. Nothing is changed then. Runs no hook, filter or program that the
+ * repository names, and fetches nothing.
+ *
+ * @category git
+ * @since 0.1.0
+ */
+export const importGit = (options: GitImportOptions): Effect.Effect<GitResult, SnapshotError | FsError, Filesystem> =>
+  transaction(
+    Effect.flatMap(
+      Effect.promise(() => import("./git.ts")),
+      ({ importGit }) => importGit(options)
+    )
+  )
+
+/**
+ * Adds a commit with the files of the workspace to a git repository, and moves a reference to it. The parent is the commit of the
+ * reference, if there is one. Directories without files are skipped and reported, because git has none.
+ *
+ * Git knows one bit of each mode: whether the owner may execute the file. Fails with SnapshotError `refused` for names that git does
+ * not accept, and for a branch that is checked out. The reference then stays. Content of `.gitmodules` is not checked.
+ *
+ * @category git
+ * @since 0.1.0
+ */
+export const exportGit = (options: GitExportOptions): Effect.Effect<GitResult, SnapshotError | FsError, Filesystem> =>
+  Effect.flatMap(
+    Effect.promise(() => import("./git.ts")),
+    ({ exportGit }) => exportGit(options)
+  )

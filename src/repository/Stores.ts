@@ -11,10 +11,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { BlobStore } from "./BlobStore.ts"
 import { HeadStore } from "./HeadStore.ts"
+import { optionsOfUrl } from "./stores/jetStream/options.ts"
 import * as Memory from "./stores/memory.ts"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { BucketOptions } from "./stores/bucket.ts"
 import type { DirectoryOptions } from "./stores/directory.ts"
+import type { JetStreamOptions } from "./stores/jetStream/options.ts"
 import type { StoreError } from "./errors.ts"
 import type { SqlOptions } from "./stores/sql.ts"
 import type { SqliteOptions } from "./stores/sqlite.ts"
@@ -36,6 +38,16 @@ export type {
    */
   DirectoryOptions
 } from "./stores/directory.ts"
+export type {
+  /** @since 0.1.0 */
+  Authentication,
+  /**
+   * The options of stores on a NATS server.
+   *
+   * @since 0.1.0
+   */
+  JetStreamOptions
+} from "./stores/jetStream/options.ts"
 export type {
   /**
    * The options of stores in a SQL database.
@@ -189,3 +201,58 @@ export const layerBucket = (options: BucketOptions): Layer.Layer<BlobStore | Hea
       ({ open }) => Effect.map(open(options), toContext)
     )
   )
+
+/**
+ * Provides stores on a NATS server with JetStream. The blobs are in the object store `NAME-blobs`, and the heads in the key-value
+ * bucket `NAME-heads`. Creates both if they do not exist. Any number of programs on any machines may use them at the same time. An
+ * answered change is as durable as a message of a stream in files.
+ *
+ * While the server cannot be reached, calls wait for up to `timeout`. If the answer of a change is lost, the change is sent again,
+ * and the server makes it once. `changes` learns each head from the server.
+ *
+ * Fails with `unavailable` if the server does not answer, refuses the credentials or has no JetStream. Fails with `invalid` for an
+ * invalid option, and for buckets with settings that lose messages.
+ *
+ * Limits:
+ *
+ * - If a connection is lost during a `compareAndSet` and more than 15 others have followed when the client is back, it may be
+ *   unknown whether the head was replaced. The call then fails with `unavailable`.
+ * - A deleted workspace leaves a marker of about 200 bytes. A program that is killed during a `put` leaves parts of one blob, which
+ *   nobody reads or deletes.
+ * - `put` sends existing content again. `has` and `delete` send one request for each hash.
+ * - `storedAt` is by the clock of the server.
+ *
+ * Requires the packages `@nats-io/transport-node` and `@nats-io/jetstream`, and a NATS server of 2.9 or later.
+ *
+ * @example
+ * ```ts
+ * const stores = Stores.layerJetStream({ servers: ["nats-1:4222", "nats-2:4222"], name: "reports" })
+ * yield* Effect.provide(BlobStore.BlobStore.use((blobs) => blobs.put(Uint8Array.of(1, 2, 3))), stores)
+ * ```
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerJetStream = (options: JetStreamOptions): Layer.Layer<BlobStore | HeadStore, StoreError> =>
+  Layer.effectContext(
+    Effect.flatMap(
+      Effect.promise(() => import("./stores/jetStream.ts")),
+      ({ open }) => Effect.map(open(options), toContext)
+    )
+  )
+
+/**
+ * Reads the options of `layerJetStream` from one text: `nats://HOST:PORT/NAME`. Several hosts of one cluster are separated by
+ * commas. Credentials stand before the hosts: `nats://USER:PASSWORD@HOST:PORT/NAME` or `nats://TOKEN@HOST:PORT/NAME`. With `tls://`,
+ * the connection must be encrypted.
+ *
+ * Fails with `invalid` for another text. The message does not show the text, because it may have a password.
+ *
+ * @example
+ * ```ts
+ * const options = yield* Stores.jetStreamUrl("nats://nats-1:4222,nats-2:4222/reports")
+ * options.servers // => ["nats-1:4222", "nats-2:4222"]
+ * ```
+ * @category layers
+ * @since 0.1.0
+ */
+export const jetStreamUrl: (url: string) => Effect.Effect<JetStreamOptions, StoreError> = optionsOfUrl

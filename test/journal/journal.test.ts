@@ -5,7 +5,7 @@ import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import { type Entry, Journal, layerMemory, make, makeMemory } from "../../src/journal/Journal.ts"
 import * as MemoryStore from "../../src/journal/store/memoryStore.ts"
-import * as Signal from "../../src/journal/store/signal.ts"
+import * as Signal from "../../src/runtime/signal.ts"
 import { journalLaws, stat } from "./journalLaws.ts"
 
 journalLaws("memory", makeMemory<Entry>(), { entries: 100_000, readers: 50 })

@@ -47,6 +47,8 @@ export interface Server {
 export interface ServerOptions {
   /** Additional lines of the configuration. */
   readonly more?: string
+  /** True for a server without JetStream. @default false */
+  readonly isPlain?: boolean
 }
 
 /** Starts this many servers as one cluster. */
@@ -65,13 +67,13 @@ export const startCluster = async (size: number): Promise<ReadonlyArray<Server>>
 /** The command that runs the server, and kills it when the pipe from this process closes. */
 const guarded = 'nats-server -c "$1" & server=$!; echo $server; cat >/dev/null; kill -9 $server'
 
-export const startServer = async ({ more = "" }: ServerOptions = {}): Promise<Server> => {
+export const startServer = async ({ isPlain = false, more = "" }: ServerOptions = {}): Promise<Server> => {
   const directory = Fs.mkdtempSync(join(inMemory(), "nats-"))
   const port = await freePort()
   const configuration = join(directory, "nats.conf")
   Fs.writeFileSync(
     configuration,
-    `listen: "127.0.0.1:${port}"\njetstream { store_dir: "${directory}", max_file_store: 4GB, max_memory_store: 256MB }\n${more}\n`
+    `listen: "127.0.0.1:${port}"\n${isPlain ? "" : `jetstream { store_dir: "${directory}", max_file_store: 4GB, max_memory_store: 256MB }`}\n${more}\n`
   )
   let guard: ChildProcess | undefined
   let pid = 0

@@ -39,8 +39,10 @@ const noncharacterTail = /[\ufffe\uffff][^]*/
  */
 const specialNamePattern = /^(?:\.git|\.gitmodules|\.gitattributes|\.mailmap|(?:[gm][^~]{0,5})?~\d+)[ .]*(?::|$)/i
 
-const needsPrefix = (name: string): boolean =>
-  name.startsWith(namePrefix) || specialNamePattern.test(name.replace(ignorableCharacters, "").replace(noncharacterTail, ""))
+/** Returns the name without what HFS+ and git's check for it ignore. */
+export const plainSpelling = (name: string): string => name.replace(ignorableCharacters, "").replace(noncharacterTail, "")
+
+const needsPrefix = (name: string): boolean => name.startsWith(namePrefix) || specialNamePattern.test(plainSpelling(name))
 
 /**
  * Tests whether a name contains a backslash. Git's check for NTFS splits a name at each backslash, even after the prefix. So

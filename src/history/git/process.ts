@@ -90,6 +90,8 @@ const environmentOf = (path: string): NodeJS.ProcessEnv => ({
   GIT_ATTR_NOSYSTEM: "1",
   GIT_NO_REPLACE_OBJECTS: "1",
   GIT_NO_LAZY_FETCH: "1",
+  // Versions before 2.45 know no GIT_NO_LAZY_FETCH. A partial clone could name a program that fetches objects.
+  GIT_ALLOW_PROTOCOL: "none",
   GIT_TERMINAL_PROMPT: "0",
   GIT_OPTIONAL_LOCKS: "0"
 })

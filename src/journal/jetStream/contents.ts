@@ -224,10 +224,10 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
 }
 
 export const open = (connection: Connection, options: Options): Effect.Effect<ContentStore, JournalError> => {
-  const { jetstream, packages } = connection
+  const { jetstream, obj } = connection
   const { replicas = 1, storage = "file" } = options
   const create = connection.call("JetStream.open", () =>
-    new packages.obj.Objm(jetstream).create(options.name, { storage: storage as StorageType, replicas })
+    new obj.Objm(jetstream).create(options.name, { storage: storage as StorageType, replicas })
   )
   return create.pipe(
     Effect.retry(creationRetryOptions),

@@ -4,21 +4,10 @@
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Redacted from "effect/Redacted"
+import type { Authentication } from "../../repository/stores/jetStream/options.ts"
 import { JournalError } from "../errors.ts"
 
-export type Secret = string | Redacted.Redacted<string>
-
-/**
- * The credentials of the client.
- *
- * @since 0.1.0
- */
-export type Authentication =
-  | { readonly token: Secret }
-  | { readonly user: string; readonly password: Secret }
-  /** The text of a `.creds` file. */
-  | { readonly credentials: Secret }
+export type { Authentication } from "../../repository/stores/jetStream/options.ts"
 
 /**
  * The server, the stream and the connection of a journal.

@@ -7,7 +7,7 @@ import { isBytes } from "../../model/realms.ts"
 import * as ContentStore from "../ContentStore.ts"
 import type { Recorded, Scrivener, Store } from "../model.ts"
 import { copyAllForStore, copyForStore, pageForReaders } from "./entryCopies.ts"
-import * as Signal from "./signal.ts"
+import * as Signal from "../../runtime/signal.ts"
 
 export const make = <E>(): Store<E> => {
   const entries: Array<Recorded<E>> = []

@@ -1,0 +1,342 @@
+/** Copies the files of a commit of a git repository into a filesystem, and those of a filesystem into a commit. */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { Filesystem } from "../filesystem/Filesystem.ts"
+import { SnapshotError, storeFault, type StoreFault } from "../history/errors.ts"
+import { emptyTreeId, plainSpelling } from "../history/git/codec.ts"
+import { idOf } from "../history/git/objects.ts"
+import * as PackWriter from "../history/git/packWriter.ts"
+import * as Process from "../history/git/process.ts"
+import * as Reader from "../history/git/reader.ts"
+import { replaceTree } from "../history/replace.ts"
+import { type ContentSink, maxWholeFileBytes, scan } from "../history/scan.ts"
+import type { Mismatch } from "../history/transaction.ts"
+import type { DirectoryNode, Node } from "../history/tree.ts"
+import type { Fault } from "../model/Fault.ts"
+import { type FsError, promote } from "../model/FsError.ts"
+import { root } from "../model/FsPath.ts"
+import type { Backend } from "../port/Backend.ts"
+import { Buffer } from "../runtime/buffer.ts"
+import { Fs, join, resolve } from "../runtime/node.ts"
+import { decodeTree, encodeCommit, encodeTree, problemOfName, treeOfCommit } from "./gitTrees.ts"
+
+/**
+ * The source of an import.
+ *
+ * @since 0.1.0
+ */
+export interface GitImportOptions {
+  /** The path of the git repository: a directory with `.git`, or a bare repository. */
+  readonly directory: string
+  /** The commit: a branch, a tag, an id, or another expression of git. @default "HEAD" */
+  readonly ref?: string | undefined
+}
+
+/**
+ * The target of an export.
+ *
+ * @since 0.1.0
+ */
+export interface GitExportOptions {
+  /** The path of the git repository, which must exist. */
+  readonly directory: string
+  /** The branch, or another reference as `refs/…`. It is created if it does not exist. */
+  readonly ref: string
+  /** @default "Export" */
+  readonly message?: string | undefined
+  /** The author as git writes it. @default "fs-algebra <fs-algebra@localhost>" */
+  readonly author?: string | undefined
+}
+
+/**
+ * An entry that was not copied.
+ *
+ * @since 0.1.0
+ */
+export interface GitSkipped {
+  readonly path: string
+  readonly why: "submodule" | "emptyDirectory"
+}
+
+/**
+ * The result of an import or an export.
+ *
+ * @since 0.1.0
+ */
+export interface GitResult {
+  /** The id of the commit. */
+  readonly commit: string
+  /** The number of paths that were added, changed or removed. */
+  readonly changes: number
+  readonly skipped: ReadonlyArray<GitSkipped>
+}
+
+type Problem = StoreFault | Fault | Mismatch
+
+export type GitError = SnapshotError | FsError
+
+const toError =
+  (operation: string) =>
+  (problem: Problem): GitError => {
+    if (problem._tag === "StoreFault") {
+      return new SnapshotError({ operation, reason: problem.reason, detail: problem.detail })
+    }
+    return problem._tag === "Mismatch"
+      ? new SnapshotError({ operation, reason: "io", detail: `${JSON.stringify(problem.path)} changed during the call` })
+      : promote(problem, operation, ".")
+  }
+
+const refused = (detail: string): Effect.Effect<never, StoreFault> => Effect.fail(storeFault("refused", detail))
+
+const maxLinkBytes = 65_536
+
+/** Returns the git directory of a work tree, or of a bare repository. */
+const gitDirectoryOf = (directory: string): Effect.Effect<string, StoreFault> =>
+  Effect.flatMap(
+    Effect.sync(() => {
+      try {
+        const inside = join(resolve(directory), ".git")
+        const stats = Fs.statSync(inside, { throwIfNoEntry: false })
+        if (stats?.isDirectory() === true) return inside
+        if (stats?.isFile() === true && stats.size <= maxLinkBytes) {
+          const [, target] = /^gitdir: (.+?)\n?$/.exec(Fs.readFileSync(inside, "utf8")) ?? []
+          return target === undefined ? undefined : resolve(directory, target)
+        }
+        return Fs.existsSync(join(directory, "HEAD")) && Fs.existsSync(join(directory, "objects"))
+          ? resolve(directory)
+          : undefined
+      } catch {
+        return undefined
+      }
+    }),
+    (found) =>
+      found === undefined
+        ? Effect.fail(
+            storeFault("unknown", "the directory is not a git repository; give the directory with .git, or a bare repository")
+          )
+        : Effect.succeed(found)
+  )
+
+const lineOf = (git: Process.Git, args: ReadonlyArray<string>): Effect.Effect<string, StoreFault> =>
+  Effect.map(git.run(args), ({ stdout }) => stdout.toString().trimEnd())
+
+const open = (directory: string): Effect.Effect<Process.Git, StoreFault> =>
+  Effect.gen(function* () {
+    const git = yield* Process.make(yield* gitDirectoryOf(directory))
+    const format = yield* lineOf(git, ["rev-parse", "--show-object-format"])
+    return format === "sha1" ? git : yield* refused(`repositories with ${format} ids are not supported`)
+  })
+
+/** Returns the commit of an expression, or `undefined`. */
+const find = (git: Process.Git, ref: string): Effect.Effect<string | undefined, StoreFault> =>
+  controlPattern.test(ref) || ref === ""
+    ? Effect.succeed(undefined)
+    : Effect.match(lineOf(git, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${ref}^{commit}`]), {
+        onFailure: () => undefined,
+        onSuccess: (id) => id
+      })
+
+const controlPattern = /\p{Cc}/u
+
+/** The largest number of entries of a tree. A few forged objects can describe any number of them. */
+const maxEntries = 1_000_000
+const maxDepth = 1_000
+const sizesAtOnce = 2_000
+
+interface Pending {
+  readonly path: string
+  readonly id: string
+  readonly depth: number
+  readonly into: Map<string, Node>
+}
+
+const loadTree = (reader: Reader.Reader, id: string) =>
+  Effect.gen(function* () {
+    const top = new Map<string, Node>()
+    const skipped: Array<GitSkipped> = []
+    const files: Array<{
+      readonly into: Map<string, Node>
+      readonly name: string
+      readonly id: string
+      readonly mode: number
+    }> = []
+    const pending: Array<Pending> = [{ path: "", id, depth: 0, into: top }]
+    let count = 0
+    // A few objects that refer to each other can describe many entries, so each object is read once.
+    const trees = new Map<string, Buffer>()
+    const targets = new Map<string, string>()
+    const once = <A>(known: Map<string, A>, id: string, read: Effect.Effect<A, StoreFault>): Effect.Effect<A, StoreFault> => {
+      const found = known.get(id)
+      return found === undefined
+        ? Effect.tap(read, (value) => Effect.sync(() => void known.set(id, value)))
+        : Effect.succeed(found)
+    }
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      const { depth, id, into, path } = next
+      if (depth > maxDepth) return yield* refused("the directories of the commit are nested too deeply")
+      const body = id === emptyTreeId ? Buffer.alloc(0) : yield* once(trees, id, bodyOf(reader, id, "tree"))
+      const entries = yield* Effect.fromResult(decodeTree(path, body))
+      count += entries.length
+      if (count > maxEntries) return yield* Effect.fail(storeFault("budget", `the commit has more than ${maxEntries} entries`))
+      for (const { id, kind, name } of entries) {
+        const place = path === "" ? name : `${path}/${name}`
+        if (kind === "submodule") skipped.push({ path: place, why: "submodule" })
+        else if (kind === "symlink") {
+          into.set(name, { kind, target: yield* once(targets, id, targetOf(reader, place, id)) })
+        } else if (kind === "directory") {
+          const inner = new Map<string, Node>()
+          into.set(name, { kind, entries: inner })
+          pending.push({ path: place, id, depth: depth + 1, into: inner })
+        } else files.push({ into, name, id, mode: kind === "program" ? 0o755 : 0o644 })
+      }
+    }
+    for (let at = 0; at < files.length; at += sizesAtOnce) {
+      const some = files.slice(at, at + sizesAtOnce)
+      const sizes = yield* reader.sizes(some.map(({ id }) => id))
+      for (const [n, { id, into, mode, name }] of some.entries()) {
+        const found = sizes[n]
+        if (found?.kind !== "blob") return yield* Effect.fail(storeFault("corrupt", `the repository has no blob ${id}`))
+        into.set(name, { kind: "file", id, mode, sizeBytes: found.size })
+      }
+    }
+    const tree: DirectoryNode = { kind: "directory", entries: top }
+    return { tree, skipped }
+  })
+
+const bodyOf = (reader: Reader.Reader, id: string, kind: "tree" | "blob" | "commit"): Effect.Effect<Buffer, StoreFault> =>
+  Effect.flatMap(reader.object(id), (found) =>
+    found.kind === kind
+      ? Effect.succeed(found.body)
+      : Effect.fail(storeFault("corrupt", `the object ${id} is a ${found.kind} instead of a ${kind}`))
+  )
+
+const targetOf = (reader: Reader.Reader, path: string, id: string): Effect.Effect<string, StoreFault> =>
+  Effect.flatMap(bodyOf(reader, id, "blob"), (body) => {
+    const target = body.toString()
+    const isTarget = target !== "" && !target.includes("\0") && Buffer.from(target).equals(body)
+    return isTarget
+      ? Effect.succeed(target)
+      : refused(`the target of the symlink ${JSON.stringify(path)} is not a path in UTF-8`)
+  })
+
+const importInto = (port: Backend, { directory, ref = "HEAD" }: GitImportOptions) =>
+  Effect.scoped(
+    Effect.gen(function* (): Effect.fn.Return<GitResult, Problem, Scope.Scope> {
+      const git = yield* open(directory)
+      const commit = yield* find(git, ref)
+      if (commit === undefined) {
+        return yield* Effect.fail(storeFault("unknown", `the repository has no commit ${JSON.stringify(ref.slice(0, 200))}`))
+      }
+      const reader = yield* Reader.make(git)
+      const tree = treeOfCommit(yield* bodyOf(reader, commit, "commit"))
+      if (tree === undefined) return yield* Effect.fail(storeFault("corrupt", `the commit ${commit} names no tree`))
+      const { skipped, tree: after } = yield* loadTree(reader, tree)
+      const changes = yield* replaceTree<StoreFault>(port, {
+        after,
+        content: (_, file) =>
+          file.sizeBytes > maxWholeFileBytes
+            ? Effect.succeed(reader.stream(file.id))
+            : Effect.map(reader.object(file.id), ({ body }) => body)
+      })
+      return { commit, changes: changes.length, skipped }
+    })
+  )
+
+/** Makes the files of the filesystem equal to those of a commit. Files with the same content stay. */
+export const importGit = (options: GitImportOptions): Effect.Effect<GitResult, GitError, Filesystem> =>
+  Effect.flatMap(Filesystem, ({ port }) => Effect.mapError(importInto(port, options), toError("Repository.importGit")))
+
+const authorPattern = /^[^<>\p{Cc}]*[^<>\p{Cc} ] <[^<>\p{Cc} ]*>$/u
+const defaultAuthor = "fs-algebra <fs-algebra@localhost>"
+
+const isModules = (name: string): boolean => /^(?:\.gitmodules|g[^~]{0,5}~\d+)[ .]*(?::|$)/i.test(plainSpelling(name))
+
+/** Writes the objects of a scan into a pack, and notes the names that git does not accept. */
+const makeSink = (writer: PackWriter.PackWriter) => {
+  const problems: Array<string> = []
+  const emptyIds = new Set([emptyTreeId])
+  const sink: ContentSink<StoreFault> = {
+    file: (bytes) => writer.add("blob", bytes),
+    large: (size, bytes) =>
+      Effect.catchIf(
+        writer.addStream(size, bytes),
+        (problem): problem is PackWriter.SizeMismatch => problem._tag === "SizeMismatch",
+        () => Effect.succeed(undefined)
+      ),
+    directory: ({ entries }) => {
+      const rows: Array<readonly [string, Node, string]> = []
+      for (const [name, node] of entries) {
+        const why = problemOfName(name) ?? (isModules(name) && node.kind !== "file" ? "git reads it as a file" : undefined)
+        if (why !== undefined) problems.push(`git does not accept the name ${JSON.stringify(name)}: ${why}`)
+        if (node.kind === "directory" && emptyIds.has(node.id!)) continue
+        rows.push([name, node, node.kind === "symlink" ? writer.add("blob", Buffer.from(node.target)) : node.id!])
+      }
+      const body = encodeTree(rows)
+      return writer.add("tree", body, idOf("tree", body))
+    }
+  }
+  return { sink, problems }
+}
+
+const emptyDirectoriesOf = (tree: DirectoryNode): ReadonlyArray<GitSkipped> => {
+  const skipped: Array<GitSkipped> = []
+  const visit = (path: string, { entries, id }: DirectoryNode): void => {
+    if (id === emptyTreeId && path !== root) {
+      skipped.push({ path, why: "emptyDirectory" })
+      return
+    }
+    for (const [name, node] of entries) if (node.kind === "directory") visit(path === root ? name : `${path}/${name}`, node)
+  }
+  visit(root, tree)
+  return skipped
+}
+
+const exportFrom = (port: Backend, { author = defaultAuthor, directory, message = "Export", ref }: GitExportOptions) =>
+  Effect.gen(function* (): Effect.fn.Return<GitResult, Problem> {
+    if (!authorPattern.test(author)) {
+      return yield* refused("the author does not have the form `Ann <ann@example.org>`")
+    }
+    const git = yield* open(directory)
+    const name = ref.startsWith("refs/") ? ref : `refs/heads/${ref}`
+    const isName = yield* Effect.match(git.run(["check-ref-format", name]), { onFailure: () => false, onSuccess: () => true })
+    if (!isName || controlPattern.test(name) || ref.startsWith("-"))
+      return yield* refused(`${JSON.stringify(ref.slice(0, 200))} is not a name of a reference`)
+    const isBare = (yield* lineOf(git, ["rev-parse", "--is-bare-repository"])) === "true"
+    const current = yield* Effect.match(lineOf(git, ["symbolic-ref", "--quiet", "HEAD"]), {
+      onFailure: () => "",
+      onSuccess: (head) => head
+    })
+    const tip = yield* find(git, name)
+    if (!isBare && current === name && tip !== undefined) {
+      return yield* refused(`${name} is checked out in the repository; export to another branch, and merge it there`)
+    }
+    const packDirectory = resolve(git.directory, yield* lineOf(git, ["rev-parse", "--git-path", "objects/pack"]))
+    const writer = yield* PackWriter.open(packDirectory, { isDurable: true })
+    return yield* Effect.gen(function* () {
+      const { problems, sink } = makeSink(writer)
+      const { tree } = yield* scan<StoreFault>(port, { sink })
+      if (problems.length > 0) return yield* refused(problems[0]!)
+      const skipped = emptyDirectoriesOf(tree)
+      const seconds = Math.max(0, Math.floor((yield* Clock.currentTimeMillis) / 1000))
+      const commit = writer.add("commit", encodeCommit({ tree: tree.id!, parent: tip, author, seconds, message }))
+      yield* writer.finish
+      // The reference moves only if nobody else has moved it meanwhile.
+      yield* git.run(["update-ref", "--no-deref", name, commit, tip ?? "0".repeat(40)])
+      const changes = yield* lineOf(git, [
+        "diff-tree",
+        "-r",
+        "--root",
+        "--name-only",
+        "-z",
+        "--no-commit-id",
+        ...(tip === undefined ? [] : [tip]),
+        commit
+      ])
+      return { commit, changes: changes.split("\0").length - 1, skipped }
+    }).pipe(Effect.ensuring(writer.discard))
+  })
+
+/** Adds a commit with the files of the filesystem to a git repository. Its parent is the commit of the reference, if there is one. */
+export const exportGit = (options: GitExportOptions): Effect.Effect<GitResult, GitError, Filesystem> =>
+  Effect.flatMap(Filesystem, ({ port }) => Effect.mapError(exportFrom(port, options), toError("Repository.exportGit")))
