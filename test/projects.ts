@@ -21,6 +21,7 @@ export const engines = [
   "test/journal/jetStream{,Branch,Processes}.test.ts",
   "test/repository/stores/postgres.test.ts",
   "test/repository/workspaces.processes.test.ts",
+  "test/cli/workspaces.postgres.test.ts",
   "test/runtimes/**/*.test.ts",
   "test/windows/**/*.test.ts"
 ]
@@ -54,7 +55,7 @@ export const host = [
   "test/debug/dump.test.ts",
   "test/journal/branch.test.ts",
   "test/backends/shell/**/*.test.ts",
-  "test/debug/{live,server}.test.ts",
+  "test/debug/{live,server,store}.test.ts",
   "test/engine/{braces,edit,grep,ignore}.test.ts",
   "test/repository/workspaces.laws.test.ts",
   "test/repository/stores/{directory,faults,laws,memory,sqlite}.test.ts",

@@ -56,7 +56,7 @@ const openBucket = Effect.fnUntraced(function* (bucket: string, prefix: string) 
 export const openRoot = (
   text: string,
   tokenFile: string | undefined
-): Effect.Effect<Layer.Layer<Filesystem, FsError.FsError> | undefined, Complaint, Screen> =>
+): Effect.Effect<Layer.Layer<Filesystem, FsError.FsError | Complaint> | undefined, Complaint, Screen> =>
   Effect.gen(function* () {
     const root = parseRoot(text, (yield* Screen).directory)
     if (root._tag === "Directory") {
@@ -68,6 +68,10 @@ export const openRoot = (
           )
     }
     if (root._tag === "Invalid") return yield* usage(`the root ${JSON.stringify(text)} is not valid: ${root.detail}`, root.hint)
+    if (root._tag === "Workspace") {
+      const { openWorkspace } = yield* Effect.promise(() => import("./stores.ts"))
+      return yield* openWorkspace(root, tokenFile)
+    }
     const opened = root._tag === "Server" ? yield* openServer(root.url, tokenFile) : yield* openBucket(root.bucket, root.prefix)
     return Layer.catch(opened, (error) =>
       Layer.effectContext(Effect.fail(FsError.promote(FsError.toFault(error), openOperation, text)))

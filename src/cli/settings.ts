@@ -58,6 +58,10 @@ export class Settings extends Context.Service<
     readonly journal?: string | undefined
     /** The file with the token of the server that is the root. The command `serve` uses the file for its own clients. */
     readonly tokenFile?: string | undefined
+    /** The value of `--store` without `--workspace`: the directory of snapshots, or the store of workspaces. */
+    readonly store?: string | undefined
+    /** The error of flags that contradict each other. */
+    readonly refusal?: Complaint | undefined
     readonly json: boolean
   }
 >()("fs-algebra/cli/Settings") {}

@@ -20,7 +20,7 @@ import { accessDenied, diskFull, type Fault, ioError, unavailable } from "../mod
 import { type FsPath, root as rootPath, segments } from "../model/FsPath.ts"
 import { randomBytes } from "../runtime/node.ts"
 import { filesystemClosed } from "../backends/faults.ts"
-import { StoreError } from "./errors.ts"
+import { missingWorkspace, StoreError } from "./errors.ts"
 import * as Contents from "./format/contents.ts"
 import {
   areContentsEqual,
@@ -210,6 +210,8 @@ export interface Settings {
   readonly workspace: string
   readonly author: string
   readonly durability: "each" | "batched"
+  /** True to fail with `missing` if the workspace does not exist. @default false, which creates the workspace */
+  readonly mustExist?: boolean | undefined
 }
 
 interface Pending {
@@ -263,7 +265,7 @@ const retryUnavailable = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effec
 export const make = (
   objects: Objects,
   heads: Heads,
-  { author, durability, workspace }: Settings
+  { author, durability, mustExist = false, workspace }: Settings
 ): Effect.Effect<Workspace, StoreError, Scope.Scope> =>
   Effect.gen(function* () {
     const load = (head: Head): Effect.Effect<Commit, StoreError> =>
@@ -346,6 +348,7 @@ export const make = (
     })
 
     const existing = yield* heads.get(workspace)
+    if (existing === undefined && mustExist) return yield* Effect.fail(missingWorkspace(workspace))
     let known: Commit = existing === undefined ? yield* create : yield* load(existing)
 
     /**
