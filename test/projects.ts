@@ -20,7 +20,7 @@ export const engines = [
   "test/integration/endToEnd.test.ts",
   "test/journal/jetStream{,Branch,Processes}.test.ts",
   "test/repository/stores/postgres.test.ts",
-  "test/repository/workspaces.processes.test.ts",
+  "test/repository/{agents,workspaces}.processes.test.ts",
   "test/cli/workspaces.postgres.test.ts",
   "test/runtimes/**/*.test.ts",
   "test/windows/**/*.test.ts"
