@@ -1,5 +1,6 @@
 /** Opens the stores of workspaces that `--store` names. */
 import * as Config from "effect/Config"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -9,7 +10,6 @@ import type { SqlError } from "effect/sql/SqlError"
 import { closeSync, openSync, readSync, statSync } from "node:fs"
 import { userInfo } from "node:os"
 import { join, resolve } from "node:path"
-import * as Context from "effect/Context"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import { Snapshots } from "../history/snapshots/tag.ts"
 import type { BlobStore } from "../repository/BlobStore.ts"
@@ -226,7 +226,7 @@ const kinds: ReadonlyMap<string, Kind> = new Map([
 
 const forms = [...new Set(kinds.values())].map(({ form }) => form).join(", ")
 
-/** The kinds whose whole address is a URL. The address of another kind is a path after the scheme. */
+/** Tests whether the whole address is a URL. The address of another kind is a path after the scheme. */
 const isUrl = (scheme: string): boolean => scheme !== "dir" && scheme !== "sqlite"
 
 const hints: Readonly<Record<StoreError["reason"], readonly [code: number, hint: string]>> = {
@@ -283,24 +283,35 @@ const openerOf = (text: string, tokenFile: string | undefined): Effect.Effect<Op
     return yield* kind.open({ text: isUrl(scheme) ? text : text.slice(scheme.length + 1), directory, tokenFile })
   })
 
+export interface OpenStores {
+  (
+    text: string,
+    tokenFile: string | undefined,
+    create: boolean
+  ): Effect.Effect<Layer.Layer<Services, Complaint>, Complaint, Screen>
+}
+
+/** Opens stores by their addresses. Tests open others. */
+export const StoreOpener: Context.Reference<OpenStores> = Context.Reference<OpenStores>("fs-algebra/cli/Stores", {
+  defaultValue: () => (text, tokenFile, create) =>
+    Effect.gen(function* () {
+      const opener = yield* openerOf(text, tokenFile)
+      const opened = yield* Effect.mapError(opener(create), (error) =>
+        error._tag === "StoreError" ? storeComplaint(text)(error) : error
+      )
+      return Layer.catch(opened, (error) => Layer.effectContext(Effect.fail(storeComplaint(text)(error))))
+    })
+})
+
 /** Opens the stores of an address. Fails if there is no store, unless `create` is true. */
 export const openStores = (
   text: string,
   tokenFile: string | undefined,
   create = false
 ): Effect.Effect<Layer.Layer<Services, Complaint>, Complaint, Screen> =>
-  Effect.gen(function* () {
-    const opened = yield* withStoreComplaints(text)(
-      Effect.flatMap(openerOf(text, tokenFile), (open) => open(create)) as Effect.Effect<
-        Layer.Layer<Services, StoreError>,
-        Complaint | StoreError,
-        Screen
-      >
-    )
-    return Layer.catch(opened, (error) => Layer.effectContext(Effect.fail(storeComplaint(text)(error))))
-  })
+  Effect.flatMap(StoreOpener, (open) => open(text, tokenFile, create))
 
-/** The author of the commits of this command: the name of the user. */
+/** Returns the author of the commits of this command: the name of the user. */
 export const author = (): string => {
   try {
     return userInfo().username

@@ -43,7 +43,7 @@ interface Known {
   readonly head: Head
 }
 
-/** The id of a tree. The name at the end makes the ids of forks different. */
+/** Returns the id of a tree. The name at the end makes the ids of forks different. */
 const idOf = ({ root, snapshot }: Browse.TreeId, workspace: string): string =>
   `${root}${snapshot === undefined ? "" : `/${snapshot}`}:${workspace}`
 

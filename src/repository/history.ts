@@ -100,7 +100,7 @@ const restorePath = (
   return names.length === 0 ? Effect.succeed({ ...captured, name: "" }) : at(present, captured, 0)
 }
 
-/** What snapshots need of a workspace. */
+/** The parts of a workspace that snapshots need. */
 export type Historic = Pick<Workspace, "draft" | "objects" | "observe" | "submit" | "transaction">
 
 export const makeStrategy = (
