@@ -132,6 +132,19 @@ const hasStore = (file: string): Effect.Effect<boolean, StoreError> =>
     })
   })
 
+/** Creates the file if it does not exist. SQLite would create a file that other users can read. */
+const createFile = (file: string): Effect.Effect<void, StoreError> =>
+  Effect.try({
+    try: () => {
+      try {
+        closeSync(openSync(file, "wx", 0o600))
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error
+      }
+    },
+    catch: unusable
+  })
+
 const sqliteKind: Kind = {
   form: "sqlite:FILE",
   open: ({ directory, text, tokenFile }) =>
@@ -145,8 +158,11 @@ const sqliteKind: Kind = {
             return yield* noStore("the file does not exist, or is no database with the tables of a store")
           }
           if (create) {
-            // SQLite would create a file that other users can read.
-            yield* Effect.try({ try: () => closeSync(openSync(file, "a", 0o600)), catch: unusable })
+            yield* createFile(file)
+            // An open of a FIFO would wait for its writer.
+            if (!(yield* isFile(file))) {
+              return yield* new StoreError({ reason: "invalid", detail: "the path is not that of a regular file" })
+            }
             const header = yield* headerOf(file)
             if (header !== "" && header !== sqliteHeader) {
               return yield* new StoreError({ reason: "invalid", detail: "the file is no database of SQLite" })

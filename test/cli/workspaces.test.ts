@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import * as Effect from "effect/Effect"
+import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { join } from "node:path"
@@ -163,6 +164,9 @@ describe("an address or a name that is wrong", () => {
     ["a file as a directory", 3, /there is no store/, ["workspaces", "list", "--store", "dir:root/file"]],
     ["a directory with other files", 2, /has other files/, ["workspaces", "create", "a", "--store", "root"]],
     ["a file that is no database", 2, /no database/, ["workspaces", "create", "a", "--store", "sqlite:root/file"]],
+    ["a directory as a file", 2, /regular file/, ["workspaces", "create", "a", "--store", "sqlite:root"]],
+    ["a pipe as a file", 2, /regular file/, ["workspaces", "create", "a", "--store", "sqlite:pipe"]],
+    ["a look into a pipe", 3, /there is no store/, ["workspaces", "list", "--store", "sqlite:pipe"]],
     ["an unknown scheme", 2, /no known kind/, ["workspaces", "list", "--store", "ftp://host/path"]],
     ["a scheme without its slashes", 2, /no known kind/, ["workspaces", "list", "--store", "postgres:work"]],
     ["a path that is missing", 2, /has no path/, ["workspaces", "list", "--store", "dir:"]],
@@ -210,6 +214,7 @@ describe("an address or a name that is wrong", () => {
     Effect.gen(function* () {
       const here = yield* made
       Fs.writeFileSync(join(here.top, "root/file"), "not a database\n")
+      execFileSync("mkfifo", [join(here.top, "pipe")])
       const before = Fs.readdirSync(here.top, { recursive: true }).sort()
       const ran = yield* here.run(args)
       assert.strictEqual(ran.code, code, ran.err)
