@@ -19,7 +19,7 @@ export type {
 } from "./toolCalls.ts"
 
 /**
- * The version this adapter was tested with, what it offers and what it lacks.
+ * The tested version of the package, and the parts that the adapter supports and lacks.
  *
  * @since 0.1.0
  */
@@ -45,7 +45,7 @@ export const support: AdapterSupport = {
 export type FileTool = Tool<unknown, Output> & { readonly execute: NonNullable<Tool<unknown, Output>["execute"]> }
 
 /**
- * The tools by name.
+ * The tools by name, for the option `tools` of `generateText`.
  *
  * @since 0.1.0
  */
@@ -87,7 +87,7 @@ const toolOf = (bound: BoundTool): FileTool => ({
 })
 
 /**
- * Makes the tools of one session, in the surrounding services. They work until the scope of these services closes. A call that
+ * Makes the tools of one session. They use the services of this effect, and work until the scope of the services closes. A call that
  * fails throws an error whose message tells the model what to do next. Dies if `options.tools` names an unknown tool.
  *
  * @example
@@ -115,8 +115,8 @@ export const tools = <T extends AnyDefinition<unknown> = AnyDefinition>(
   Effect.map(chooseAndBind(options), (bound) => Object.fromEntries(bound.map((tool) => [tool.name, toolOf(tool)])))
 
 /**
- * Returns the `toolApproval` that asks the user before each call of a tool that changes files. With `asks` it asks before these
- * tools instead. A policy of this package, such as `Policy.approval`, applies in addition.
+ * Returns the `toolApproval` that asks the user before each call of a tool in `asks`, by default of each tool that changes
+ * files. A policy of this package, such as `Policy.approval`, applies in addition.
  *
  * @category approval
  * @since 0.1.0

@@ -24,7 +24,7 @@ import type { AdapterSupport } from "./support.ts"
 import { bindTools, type CallOptions } from "./toolCalls.ts"
 
 /**
- * The version this adapter was tested with, what it offers and what it lacks.
+ * The tested version of the package, and the parts that the adapter supports and lacks.
  *
  * @since 0.1.0
  */
@@ -34,15 +34,11 @@ export const support: AdapterSupport = {
   version: "1.14.0",
   maps: [
     "`text_editor_20250728` and `text_editor_20250429`: view, create, str_replace, insert",
-    "`text_editor_20250124` and `text_editor_20241022`: these and undo_edit",
+    "`text_editor_20250124` and `text_editor_20241022`: the same commands and undo_edit",
     "`memory_20250818`: view, create, str_replace, insert, delete, rename",
     "the SDK's tool runner and its abort signal"
   ],
-  missing: [
-    "files that are not UTF-8",
-    "undo_edit of a file that was only created",
-    "modification times and owners in listings"
-  ]
+  missing: ["files that are not UTF-8", "undo_edit of the creation of a file", "modification times and owners in listings"]
 }
 
 /**
@@ -100,8 +96,8 @@ const runnable = <Definition extends { readonly name: string }, Input>(
   }))
 
 /**
- * Makes the text editor tool of one session. Its paths are below the root, with or without a leading slash; the setting
- * `mountPoint` removes a prefix that the model knows. The tool never replaces a file with `create`.
+ * Makes the text editor tool of one session. Its paths are relative to the root, with or without a leading slash. The setting
+ * `mountPoint` removes a prefix from the paths of the model. The command `create` never replaces a file.
  *
  * @example
  * ```ts
@@ -151,8 +147,8 @@ export const memory = ({
   )
 
 /**
- * Runs a tool for programs without the SDK's tool runner. Returns the result for the next request; an error is a result with
- * `is_error`. Rejects only if the signal is aborted.
+ * Runs a tool for programs without the SDK's tool runner. Returns the result for the next request. A failure becomes a result
+ * with `is_error`. Rejects only if the signal is aborted.
  *
  * @category running
  * @since 0.1.0

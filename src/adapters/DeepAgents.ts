@@ -23,7 +23,7 @@ import { runner } from "./run.ts"
 import type { AdapterSupport } from "./support.ts"
 
 /**
- * The package that the adapter was tested with, what maps and what does not.
+ * The tested version of the package, and the parts that the adapter supports and lacks.
  *
  * @category models
  * @since 0.1.0
@@ -34,7 +34,7 @@ export const support: AdapterSupport = {
   version: "1.14.1",
   maps: [
     "every method of BackendProtocolV2: ls, read, readRaw, write, edit, delete, grep, glob, uploadFiles, downloadFiles",
-    "edits at the same time: each edit sees the result of the other edits"
+    "concurrent edits: each edit applies to the result of the previous edit"
   ],
   missing: [
     "execute: the backend is not a sandbox",
@@ -176,7 +176,7 @@ const maxEditRetries = 20
 const makeBackend = (fs: Algebra) => {
   const time = (at: DateTime.Utc | undefined): string => (at === undefined ? "" : DateTime.formatIso(at))
 
-  /** Returns the entry behind a path, or `undefined` for a broken link and for an entry that is gone. */
+  /** Returns the entry at a path and follows links. Returns `undefined` if there is no file or directory. */
   const info = (path: string): Effect.Effect<FileInfo | undefined, FsError> =>
     Effect.catchTags(
       Effect.map(fs.stat(path), ({ isDirectory, isFile, modifiedAt, sizeBytes }): FileInfo | undefined => {
@@ -363,7 +363,7 @@ const backend: Effect.Effect<Required<BackendProtocolV2>, never, Filesystem> = E
 })
 
 /**
- * Returns the backend for `createDeepAgent({ backend })`. The root of the filesystem is "/". Its calls use the clock, the tracer
+ * Returns the backend for `createDeepAgent({ backend })`. The root of the filesystem is "/". The calls use the clock, the tracer
  * and the other services of this effect's context.
  *
  * @category constructors

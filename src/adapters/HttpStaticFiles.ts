@@ -32,9 +32,9 @@ export interface Options {
   readonly root?: string | undefined
   /** The path of the URLs, such as `/static`. @default "/" */
   readonly prefix?: string | undefined
-  /** The file that answers for a directory; `undefined` means none. @default "index.html" */
+  /** The name of the file that is served for a directory. `undefined` serves none. @default "index.html" */
   readonly index?: string | undefined
-  /** True if the index file of the root answers for missing pages. @default false */
+  /** True to serve the index file of the root for missing pages. @default false */
   readonly spa?: boolean | undefined
   /** The value of the Cache-Control header. @default no header */
   readonly cacheControl?: string | undefined
@@ -42,11 +42,11 @@ export interface Options {
   readonly mimeTypes?: Record<string, string> | undefined
 }
 
-/** Effect looks up the extension in a plain object, in which these names would find a member of every object. */
+/** MIME types for extensions that are members of every object. Effect looks up extensions in a plain object. */
 const inheritedNames = Object.fromEntries(["constructor", "__proto__"].map((name) => [name, "application/octet-stream"]))
 
 /**
- * The largest size in bytes of a file that is read as a whole. Its ETag then belongs to exactly the bytes of the response.
+ * The largest size in bytes of a file that is read completely before the response, so that the ETag matches the bytes.
  */
 const maxWholeBytes = 1 << 20
 
@@ -56,8 +56,8 @@ const isTooLong = (cause: unknown): boolean =>
   typeof cause === "object" && cause !== null && "_tag" in cause && cause._tag === "PathTooLong"
 
 /**
- * Makes refused and invalid paths appear as missing. So a link that leads outside is answered with 404, like a missing
- * page.
+ * Reports refused and invalid paths as missing. The response to a link that leads out of the directory is 404, as for a
+ * missing page.
  */
 const hidingReasons = Effect.map(FileSystem.FileSystem, (fs): FileSystem.FileSystem => ({
   ...fs,
@@ -82,7 +82,7 @@ const platform: Layer.Layer<HttpPlatform.HttpPlatform, never, FileSystem.FileSys
       ...streamed,
       fileResponse: (path, options) =>
         Effect.flatMap(fs.stat(path), ({ mtime, size, type }) => {
-          // An index file can be a directory. The static server checks only the entry that the URL names.
+          // The index file can be a directory. The static server checks only the entry that the URL names.
           if (type !== "File") {
             return Effect.fail(systemError({ _tag: "NotFound", module: "FileSystem", method: "stat", pathOrDescriptor: path }))
           }
@@ -105,8 +105,8 @@ const platform: Layer.Layer<HttpPlatform.HttpPlatform, never, FileSystem.FileSys
 ).pipe(Layer.provide(HttpPlatform.layer), Layer.provide(Etag.layerWeak))
 
 /**
- * Adds a route for the files to the router. Supports index files, MIME types, byte ranges and conditional requests. A
- * link that leads out of the served directory is answered like a missing page.
+ * Adds a route for the files to the router. Supports index files, MIME types, byte ranges and conditional requests. The
+ * response to a link that leads out of the served directory is 404, as for a missing page.
  * Files whose names begin with a dot are served too.
  *
  * @example

@@ -26,7 +26,7 @@ import { type Run, runner } from "./run.ts"
 import type { AdapterSupport } from "./support.ts"
 
 /**
- * The package that the adapter was tested with, what maps and what does not.
+ * The tested version of the package, and the parts that the adapter supports and lacks.
  *
  * @category models
  * @since 0.1.0
@@ -43,7 +43,7 @@ export const support: AdapterSupport = {
   ],
   missing: [
     "hard links: EPERM",
-    "getAllPaths: empty, so only the shell itself expands patterns",
+    "getAllPaths returns no paths, so the shell expands patterns by listing directories",
     "/dev, /proc and /bin: just-bash puts them only into its own filesystems",
     "names with control characters: EINVAL",
     'absolute link targets: EACCES, except in memory with `absoluteLinks: "root"`',
@@ -71,7 +71,7 @@ const encodingOf = (option: EncodingOption): string =>
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** Returns the bytes of a content, or `undefined` if the content or its encoding is invalid. */
+/** Converts content to bytes. Returns `undefined` if the content or its encoding is invalid. */
 const toBytes = (content: FileContent, encoding: string): Uint8Array | undefined => {
   if (isBytes(content)) return content
   if (typeof content !== "string") return undefined
@@ -110,7 +110,7 @@ const toText = (bytes: Uint8Array, encoding: string): string | undefined => {
   }
 }
 
-/** Resolves "." and ".." by text, as the filesystems of just-bash do. The parent of the root is the root. */
+/** Resolves "." and ".." lexically, as the filesystems of just-bash do. The parent of the root is the root. */
 const normalize = (path: string): string => {
   const names: Array<string> = []
   for (const name of path.split("/")) {
@@ -253,7 +253,7 @@ const makeFileSystem = (fs: Algebra, run: Run): IFileSystem => {
       ),
     symlink: (target, path) =>
       call("symlink", [path], (at) => (typeof target === "string" ? fs.symlink(at, target) : refuse("EINVAL"))),
-    // The algebra has no hard links. The checks come first, as in a system without them.
+    // The algebra has no hard links. Check the paths first, as a system without hard links does.
     link: (from, to) =>
       call("link", [from, to], (at, dest) =>
         Effect.flatMap(Effect.andThen(fs.lstat(at), fs.exists(dest)), (exists) => refuse(exists ? "EEXIST" : "EPERM"))
@@ -264,7 +264,7 @@ const makeFileSystem = (fs: Algebra, run: Run): IFileSystem => {
 }
 
 /**
- * Returns the filesystem for `new Bash({ fs })`. The root of the filesystem is "/". Its calls use the clock, the tracer and
+ * Returns the filesystem for `new Bash({ fs })`. The root of the filesystem is "/". The calls use the clock, the tracer and
  * the other services of this effect's context.
  *
  * @category constructors

@@ -43,7 +43,7 @@ const decode = (name: string): string | undefined => {
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const encoder = new TextEncoder()
 
-/** Changes a text as bytes. Bytes that are no text stay as they are. */
+/** Applies a function on text to bytes. Fails if the bytes are not UTF-8. */
 const changeText = (key: string, f: (text: string) => string) => (bytes: Uint8Array) =>
   Effect.map(
     Effect.try({

@@ -23,7 +23,7 @@ export type {
 } from "./toolCalls.ts"
 
 /**
- * The version this adapter was tested with, what it offers and what it lacks.
+ * The tested version of the package, and the parts that the adapter supports and lacks.
  *
  * @since 0.1.0
  */
@@ -38,9 +38,9 @@ export const support: AdapterSupport = {
     "`BaseStore<string, Uint8Array>`, whose keys are the paths of files"
   ],
   missing: [
-    "keys that are no paths of files, such as a key below another key",
+    "keys that are not paths of files, such as a key below another key",
     "events while a tool runs",
-    "policies for the store: they apply to tools"
+    "policies for the store: policies apply only to tools"
   ]
 }
 
@@ -80,7 +80,7 @@ interface Config {
 }
 
 /**
- * Makes the tools of one session, in the surrounding services. They work until the scope of these services closes. A call that
+ * Makes the tools of one session. They use the services of this effect, and work until the scope of the services closes. A call that
  * fails throws an error whose message tells the model what to do next. Dies if `options.tools` names an unknown tool.
  *
  * @example
@@ -133,11 +133,11 @@ const refuse = (key: unknown, why: string): Error =>
   new Error(`Invalid key ${JSON.stringify(key)}: ${why}. A key is the path of a file, such as "notes/a.md".`)
 
 const operationsOf = (fs: Algebra, directory: FsPath.FsPath) => {
-  /** Returns the path of a key. Throws for another spelling of a path, because two keys must not name one file. */
+  /** Returns a key as a path. Throws if the key is not a path in normal form, because two keys must not name one file. */
   const pathOf = (key: unknown): FsPath.FsPath => {
     const parsed = typeof key === "string" ? FsPath.parse(key, fs.port.rules?.policy) : undefined
     if (typeof parsed !== "string") throw refuse(key, "it is not a path below the directory of the store")
-    if (parsed !== key || parsed === FsPath.root) throw refuse(key, "it is another spelling of a path")
+    if (parsed !== key || parsed === FsPath.root) throw refuse(key, "the path is not in normal form")
     return FsPath.join(directory, parsed)
   }
   const isFile = (path: FsPath.FsPath) =>

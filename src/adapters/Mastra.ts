@@ -33,7 +33,7 @@ import { type Run, runner } from "./run.ts"
 import type { AdapterSupport } from "./support.ts"
 
 /**
- * The package that the adapter was tested with, what maps and what does not.
+ * The tested version of the package, and the parts that the adapter supports and lacks.
  *
  * @category models
  * @since 0.1.0
@@ -122,7 +122,7 @@ interface Call {
   readonly operation: string
   readonly path: string
   readonly dest?: string
-  /** True if a missing entry is a missing directory. */
+  /** True if the call needs a directory, so that a missing entry is reported as a missing directory. */
   readonly isDirectory?: boolean
 }
 
@@ -191,7 +191,7 @@ const makeFilesystem = (fs: Algebra, run: Run, errors: Errors): WorkspaceFilesys
   const orUndefined = <A>(effect: Effect.Effect<A, FsError>): Effect.Effect<A | undefined, FsError> =>
     Effect.catchTag(effect, "NotFound", () => Effect.undefined)
 
-  /** Writes only if the file still has the modification time. The version is read first, so that a later change is noticed. */
+  /** Writes only if the file still has the modification time. The version is read first, so that a later change is detected. */
   const writeUnchanged = Effect.fnUntraced(function* (
     at: string,
     path: string,
@@ -245,7 +245,7 @@ const makeFilesystem = (fs: Algebra, run: Run, errors: Errors): WorkspaceFilesys
     }
   })
 
-  /** Returns an entry in the form of the package. The type of a symlink is that of its target, or file. */
+  /** Returns an entry in the form of the package. A symlink to a directory is a directory, and any other symlink is a file. */
   const toEntry = ({ kind, path, sizeBytes }: Entry.FileEntry, name: string): Effect.Effect<FileEntry> => {
     if (kind !== "symlink") {
       const type = kind === "directory" ? "directory" : "file"
@@ -404,7 +404,7 @@ const makeFilesystem = (fs: Algebra, run: Run, errors: Errors): WorkspaceFilesys
 }
 
 /**
- * Returns the filesystem for `new Workspace({ filesystem })`. The root of the filesystem is "/". Its calls use the clock, the
+ * Returns the filesystem for `new Workspace({ filesystem })`. The root of the filesystem is "/". The calls use the clock, the
  * tracer and the other services of this effect's context.
  *
  * @category constructors

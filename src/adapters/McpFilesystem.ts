@@ -28,7 +28,7 @@ import * as Server from "./mcpFilesystem/server.ts"
 import type { AdapterSupport } from "./support.ts"
 
 /**
- * The parts of the server that this adapter uses, and those that it lacks.
+ * The tested version of the server, and the parts that the adapter supports and lacks.
  *
  * @since 0.1.0
  */
@@ -49,7 +49,7 @@ export const support: AdapterSupport = {
     "writing of bytes that are not UTF-8 (`Unsupported`)",
     "symlinks: listed as `symlink`, but never followed, made or moved",
     "attributes and watching",
-    "names that the server takes for that of another entry, in another Unicode form or case (`InvalidPath`)",
+    "names that differ from another entry's name only in case or Unicode form (`InvalidPath`)",
     "exclusion of other programs: the server checks and changes in two steps; an append rewrites the file",
     "removing the temporary file of a write whose last step failed",
     "servers on Windows (`Unsupported`)"
@@ -66,7 +66,7 @@ export interface McpFilesystemOptions extends CommonOptions {
   readonly root?: string | undefined
   /** The time after which a request without an answer fails with Unavailable. @default "30 seconds" */
   readonly timeout?: Duration.Input | undefined
-  /** The largest file in bytes. A file that is read or written is held in memory. @default 8 MiB */
+  /** The largest file in bytes. A read or write holds the whole file in memory. @default 8 MiB */
   readonly maxFileBytes?: number | undefined
 }
 
@@ -99,10 +99,10 @@ const open = Effect.fnUntraced(function* (options: McpFilesystemOptions) {
  *
  * The server never sees a path outside the root. It follows symlinks itself, so each path is resolved by the server
  * before it is used, and a path that leads through a symlink is refused. Another program that makes a symlink between
- * the two steps can redirect a call to another directory that the server allows.
+ * the check and the use can redirect a call to another directory that the server allows.
  *
- * What the server has no tool for fails with `Unsupported`; calls whose errors have no such tag fail with an `IoError`
- * with the code `Unsupported`.
+ * An operation fails with `Unsupported` if the server has no tool for it. If the errors of the call do not include
+ * `Unsupported`, the call fails with an `IoError` with the code `Unsupported`.
  *
  * @category layers
  * @since 0.1.0

@@ -1,8 +1,8 @@
 /**
- * The shape of `node:fs` over any Filesystem, for programs that take an `fs` object: isomorphic-git, fast-glob, webpack.
+ * The interface of `node:fs` over any Filesystem, for programs that take an `fs` object: isomorphic-git, fast-glob, webpack.
  *
- * "/" is the root of the filesystem, and the current directory too. Errors are those of Node: code, errno, syscall, path
- * and message; the error of this library is their `cause`. A path that leads above the root fails with EACCES.
+ * "/" is the root of the filesystem, and also the current directory. Errors have the code, errno, syscall, path and message
+ * of Node's errors. Their `cause` is the error of this library. A path that leads above the root fails with EACCES.
  *
  * @since 0.1.0
  */
@@ -96,7 +96,7 @@ export type NodeFs = Pick<
   Sync & { readonly promises: Promises }
 
 /**
- * Returns an object with the shape of `node:fs` over the Filesystem of the environment.
+ * Returns an object with the interface of `node:fs` over the current Filesystem.
  *
  * Descriptors collect their writes in memory, and write the file when they are closed or synced, or when another call of
  * the same object uses the file. So no other program sees a half-written file. Descriptors that append write at once.
@@ -113,7 +113,7 @@ export type NodeFs = Pick<
  * @since 0.1.0
  */
 export const make = (options?: NodeFsOptions): Effect.Effect<NodeFs, never, Filesystem> =>
-  // The calls check their arguments themselves, and the tests compare each with that of Node.
+  // The calls check their arguments at run time, and the tests compare each call with that of Node.
   build(options?.absoluteLinks === "root") as Effect.Effect<unknown, never, Filesystem> as Effect.Effect<
     NodeFs,
     never,
@@ -121,7 +121,7 @@ export const make = (options?: NodeFsOptions): Effect.Effect<NodeFs, never, File
   >
 
 /**
- * Returns an object with the shape of `node:fs/promises`.
+ * Returns an object with the interface of `node:fs/promises`.
  *
  * @category constructors
  * @since 0.1.0
@@ -130,8 +130,8 @@ export const promises = (options?: NodeFsOptions): Effect.Effect<Promises, never
   Effect.map(make(options), (fs) => fs.promises)
 
 /**
- * Returns the synchronous calls of `node:fs`. They work on backends that answer at once, such as InMemory. On all others
- * they fail with ENOSYS and change nothing.
+ * Returns the synchronous calls of `node:fs`. They work on backends that answer at once, such as InMemory. On other
+ * backends they fail with ENOSYS and change nothing.
  *
  * @category constructors
  * @since 0.1.0
@@ -139,7 +139,7 @@ export const promises = (options?: NodeFsOptions): Effect.Effect<Promises, never
 export const sync = (options?: NodeFsOptions): Effect.Effect<Sync, never, Filesystem> => make(options)
 
 /**
- * States what this adapter offers.
+ * The tested version of Node, and the parts that the adapter supports and lacks.
  *
  * @since 0.1.0
  */
@@ -157,10 +157,10 @@ export const support: AdapterSupport = {
     "link and chown to another owner (EPERM); statfs, and utimes of a symlink (ENOSYS); set-user-ID bits (EPERM)",
     "glob, openAsBlob, watchFile, mkdtempDisposable",
     "stat has no owners, devices, link counts, access times and change times",
-    "cp keeps the target of a symlink as it is written; absolute targets need absoluteLinks",
+    "cp keeps the target text of a symlink; absolute targets need absoluteLinks",
     "watch reports a missing path as an error event",
     "a descriptor that writes keeps the whole file in memory until it is closed; appending does not",
-    "a recorded backend in memory answers no synchronous change: it fails with ENOSYS, and may have been made",
+    "a synchronous change of a recorded backend in memory fails with ENOSYS, but may still take effect",
     "a copy of a directory onto a file fails and keeps the file, which Node removes",
     "error numbers are those of Linux"
   ]

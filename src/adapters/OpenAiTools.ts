@@ -19,7 +19,7 @@ import type { AdapterSupport } from "./support.ts"
 import { type BoundTool, type CallOptions, chooseAndBind, type Output, type ToolOptions } from "./toolCalls.ts"
 
 /**
- * The version this adapter was tested with, what it offers and what it lacks.
+ * The tested version of the package, and the parts that the adapter supports and lacks.
  *
  * @since 0.1.0
  */
@@ -36,7 +36,7 @@ export const support: AdapterSupport = {
   missing: [
     "strict schemas",
     "`local_shell_call`",
-    "a created file without a newline at its end",
+    "creation of a file without a newline at its end",
     "`max_output_length` beyond the tool's own limit"
   ]
 }
@@ -48,7 +48,7 @@ export const support: AdapterSupport = {
  */
 export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> extends ToolOptions<T> {
   /**
-   * True if the tools `apply_patch` and `shell` take the API's own form. If false, they are function tools too. @default true
+   * True to offer `apply_patch` and `shell` as built-in tools of the API, and false to offer them as functions. @default true
    */
   readonly native?: boolean | undefined
 }
@@ -64,8 +64,8 @@ export interface OpenAiTools {
   /** The function tools, for the SDK's responses runner. */
   readonly functions: Array<RunnerFunction>
   /**
-   * Runs the calls of a response in order. Returns their outputs, as items of the next request. Ignores items that are no calls
-   * of these tools, such as calls of functions of your own. Rejects only if the signal is aborted.
+   * Runs the calls of a response in order. Returns their outputs, as items of the next request. Ignores all other
+   * items, such as calls of your own functions. Rejects only if the signal is aborted.
    */
   readonly run: (output: ReadonlyArray<ResponseOutputItem>, signal?: AbortSignal) => Promise<Array<ResponseInputItem>>
 }
@@ -73,7 +73,7 @@ export interface OpenAiTools {
 type ItemOf<Type extends ResponseOutputItem["type"]> = Extract<ResponseOutputItem, { type: Type }>
 type FunctionOutput = ResponseInputItem.FunctionCallOutput["output"]
 
-const incomplete = "The call is incomplete, so it was not run. Send it again, complete."
+const incomplete = "The call is incomplete, so it was not run. Send the complete call again."
 
 /** Returns true if the end of a call may be missing. A response that ends early leaves its last call in progress. */
 const isIncomplete = ({ status }: { readonly status?: string | null }): boolean =>
@@ -189,7 +189,7 @@ const runShell = async (
 }
 
 /**
- * Makes the tools of one session, in the surrounding services. They work until the scope of these services closes. Dies if
+ * Makes the tools of one session. They use the services of this effect, and work until the scope of the services closes. Dies if
  * `options.tools` names an unknown tool.
  *
  * @example
@@ -226,7 +226,7 @@ export const tools = <T extends AnyDefinition<unknown> = AnyDefinition>({
       }
       if (item.type === "apply_patch_call" && patch !== undefined)
         return runPatch(patch, item, { callId: item.call_id, signal })
-      // The API itself runs commands in its own containers.
+      // The API itself runs the commands for its own containers.
       if (item.type !== "shell_call" || shell === undefined || item.environment?.type === "container_reference")
         return undefined
       if (!isIncomplete(item)) return runShell(shell, item, { callId: item.call_id, signal })

@@ -43,7 +43,7 @@ const errors = {
   ETIMEDOUT: [110, "connection timed out"]
 } as const satisfies Record<string, readonly [errno: number, text: string]>
 
-/** The name of an error of the operating system. */
+/** The name of a system error, such as ENOENT. */
 export type Code = keyof typeof errors
 
 /** Returns the positive number of an error, and its text. */
@@ -84,14 +84,14 @@ const deniedCodes = {
   busy: "EBUSY"
 } as const
 
-/** Returns the code of an invalid path: the path itself is invalid, or its symlinks form a loop. */
+/** Returns the code for InvalidPath: ELOOP for a valid path, whose symlinks must form a loop, or else EACCES or EINVAL. */
 const invalidPathCode = (path: string): Code => {
   const parsed = parse(path)
   if (typeof parsed === "string") return uncreatable(parsed) === undefined ? "ELOOP" : "EINVAL"
   return path.split("/").includes("..") ? "EACCES" : "EINVAL"
 }
 
-/** Returns the code that a system call would report in the situation of an error of this library. */
+/** Returns the code that a system call would return instead of an error of this library. */
 export const codeOf = (error: FsError): Code => {
   switch (error._tag) {
     case "NotFound":

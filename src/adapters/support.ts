@@ -1,5 +1,5 @@
 /**
- * States what an adapter was tested with, what it offers and what it lacks.
+ * The interface that an adapter implements, the tested version, and the parts that the adapter supports and lacks.
  *
  * The table of the adapters guide is generated from these values.
  */

@@ -16,7 +16,7 @@ import { Snapshots } from "../history/snapshots/tag.ts"
 import { runner } from "./run.ts"
 
 /**
- * The tools that an adapter offers, with tools `T` of your own.
+ * The tools that an adapter offers, including your own tools `T`.
  *
  * @since 0.1.0
  */
@@ -32,7 +32,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal | null | undefined
 }
 
-/** The result of a tool as JSON. `value` leaves out the base64 of the images. */
+/** The result of a tool as JSON. `value` does not contain the base64 data of images. */
 export interface Output {
   readonly success: boolean
   readonly message: string
@@ -40,7 +40,7 @@ export interface Output {
   readonly images?: ReadonlyArray<Image>
 }
 
-/** A tool that runs in the services in which it was made. */
+/** A tool with the services that its calls use. */
 export interface BoundTool {
   readonly name: string
   readonly description: string
@@ -69,7 +69,7 @@ const outputOf = (definition: AnyDefinition<unknown>) => {
   })
 }
 
-/** Makes the tools of a list, as one session: they share a record of the versions seen. */
+/** Makes the tools of a list as one session. They share the record of the file versions that the session has read. */
 export const bindTools = <T extends AnyDefinition<unknown>>(
   definitions: ReadonlyArray<T>,
   isReadOnly = false

@@ -94,9 +94,9 @@ type RewrittenWords = readonly [words: ReadonlyArray<string>, last?: FlagDescrip
 /** Rewrites a cluster of short flags: `-inC2` of grep becomes `-iC=2`, because `-n` describes the default. */
 const rewriteCluster = (word: string, flags: Flags): RewrittenWords => {
   const words: Array<string> = []
-  let kept = "-"
+  let keptLetters = "-"
   let last: FlagDescriptor | undefined
-  const all = (end: string): ReadonlyArray<string> => [...words, ...(kept + end === "-" ? [] : [kept + end])]
+  const all = (end: string): ReadonlyArray<string> => [...words, ...(keptLetters + end === "-" ? [] : [keptLetters + end])]
   for (let i = 1; i < word.length; i++) {
     const letter = word[i]!
     const other = flags.other.get(letter)
@@ -108,7 +108,7 @@ const rewriteCluster = (word: string, flags: Flags): RewrittenWords => {
     }
     if (flag === undefined || word[i + 1] === "=") return [all(word.slice(i))]
     if (!isBoolean(flag) && i < word.length - 1) return [all(`${letter}=${word.slice(i + 1)}`)]
-    kept += other === undefined ? letter : flag.aliases[0]!
+    keptLetters += other === undefined ? letter : flag.aliases[0]!
     last = flag
   }
   return [all(""), last]

@@ -47,10 +47,10 @@ const home = (): string => {
 const compileCache = (): string | undefined => {
   const state = stateDirectory({ platform: process.platform, environment: process.env, home: home() })
   if (state === undefined) return undefined
-  const own = join(state, "fs-algebra")
-  const cache = join(own, "compile-cache")
+  const directory = join(state, "fs-algebra")
+  const cache = join(directory, "compile-cache")
   try {
-    return makePrivateDirectory(own) && makePrivateDirectory(cache) ? cache : undefined
+    return makePrivateDirectory(directory) && makePrivateDirectory(cache) ? cache : undefined
   } catch {
     return undefined
   }

@@ -67,7 +67,7 @@ const deferOpening = (open: Effect.Effect<Operations, SnapshotError>): Operation
   collect: Effect.flatMap(open, (self) => self.collect)
 })
 
-const kept = (gitDir: string, anyRoot: boolean) =>
+const snapshotsIn = (gitDir: string, anyRoot: boolean) =>
   Layer.effect(
     Snapshots,
     Effect.gen(function* () {
@@ -76,7 +76,7 @@ const kept = (gitDir: string, anyRoot: boolean) =>
     })
   )
 
-const noSnapshotsLayer = Layer.empty as unknown as ReturnType<typeof kept>
+const noSnapshotsLayer = Layer.empty as unknown as ReturnType<typeof snapshotsIn>
 
 /**
  * Provides the snapshots. If snapshots are impossible, prints a note and provides none, or fails if a flag has requested
@@ -90,17 +90,17 @@ const snapshotsLayer = ({ anyRoot, snapshots }: Pick<McpServeInput, "anyRoot" | 
       if (backend === "memory") return (yield* loadSnapshots).layer
       const own = yield* Effect.serviceOption(WorkspaceSnapshots)
       if (Option.isSome(own)) return Layer.succeed(Snapshots, own.value)
-      if (snapshots === true) return openedAtOnce(kept(yield* storeDirectory, anyRoot))
+      if (snapshots === true) return openedAtOnce(snapshotsIn(yield* storeDirectory, anyRoot))
       const { warn } = yield* Screen
       return yield* Effect.matchEffect(storeDirectory, {
-        onSuccess: (directory) => Effect.succeed(kept(directory, anyRoot)),
+        onSuccess: (directory) => Effect.succeed(snapshotsIn(directory, anyRoot)),
         onFailure: ({ message }) => Effect.as(warn(`note: no snapshots, ${message}`), noSnapshotsLayer)
       })
     })
   )
 
 /** Opens the store immediately, so that an error appears at the start. */
-const openedAtOnce = (layer: ReturnType<typeof kept>) =>
+const openedAtOnce = (layer: ReturnType<typeof snapshotsIn>) =>
   Layer.tap(layer, (context) => Effect.asVoid(Context.get(context, Snapshots).list))
 
 /** Provides a snapshot service whose operations all fail, so that the snapshot tools stay listed while the roots change. */

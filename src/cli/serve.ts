@@ -126,7 +126,7 @@ const withServed =
         )
     )
 
-/** Serves one client, which has started this process, for example with ssh. Whoever can start the process needs no token. */
+/** Serves the client that has started this process, for example with ssh. A client that can start a process needs no token. */
 const serveStandardStreams = Effect.fnUntraced(function* (input: ServeInput) {
   const { tokenFile } = yield* Settings
   if (tokenFile !== undefined) {

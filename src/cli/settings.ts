@@ -56,7 +56,7 @@ export class Settings extends Context.Service<
     readonly hardlinks?: "allow" | "reject" | undefined
     readonly mounts: ReadonlyArray<MountFlag>
     readonly journal?: string | undefined
-    /** The file with the token of the server that is the root. The command `serve` uses the file for its own clients. */
+    /** The file with the token for the server that `--root` names. In the command `serve`, the token that clients must send. */
     readonly tokenFile?: string | undefined
     /** The value of `--store` without `--workspace`: the directory of snapshots, or the store of workspaces. */
     readonly store?: string | undefined

@@ -250,8 +250,8 @@ const showConflict = (error: FsError | undefined, look: TextStyle): ReadonlyArra
     ? ["no conflict"]
     : [
         look.red(`Conflict on ${look.name(error.path)}`),
-        `expected ${error.expected?.slice(0, 16)}...  what was read`,
-        `actual   ${error.actual?.slice(0, 16)}...  what the first edit left`,
+        `expected ${error.expected?.slice(0, 16)}...  version that was read`,
+        `actual   ${error.actual?.slice(0, 16)}...  version after the first edit`,
         look.dim("Nothing was written: read the file again, then decide.")
       ]
 
@@ -259,7 +259,7 @@ const showEdits = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, { line
   const read = yield* fs.version(path)
   const change = { oldText: line, newText: `${line} (edited)` }
   yield* guide.step({
-    title: "Edit, if it is still what was read",
+    title: "Edit only if the file has not changed since the read",
     code: `yield* fs.edit(${quoted(path)}, { oldText, newText }, { ifMatch: version })`,
     run: fs.edit(path, change, { ifMatch: read }),
     show: ({ diff }, look) => firstItems(paintDiff(look, diff.trimEnd()).split("\n"), 10, (line) => line)
@@ -288,7 +288,7 @@ const showTypedFailure = (guide: Guide, fs: Algebra, { path }: Passage) => {
 
 const showDisk = (guide: Guide, host: Algebra, path: string, read: string) =>
   guide.step({
-    title: "And the disk?",
+    title: "Check that the disk is unchanged",
     code: `(yield* onDisk.version(${quoted(path)})) === version`,
     run: host.version(path),
     show: (version, look) => [

@@ -36,7 +36,10 @@ const get = HttpApiEndpoint.get
 const shown = HttpApiGroup.make("shown")
   .add(
     get("meta", "/api/meta", { success: Model.Meta, error: failures }).annotateMerge(
-      documented("The source", "The name of the dump or workspace, the number of its items, and the problems of reading it.")
+      documented(
+        "The source",
+        "The name of the dump or workspace, the number of its items, and the problems found while reading it."
+      )
     )
   )
   .add(
@@ -120,7 +123,7 @@ const sessions = HttpApiGroup.make("sessions")
 const filesystem = HttpApiGroup.make("filesystem")
   .add(
     get("filesystem", "/api/filesystem/meta", { query: at, success: Model.FilesystemMeta, error: failures }).annotateMerge(
-      documented("Filesystem", "The number and size of the files, and their time. 404 if the dump has no archive.")
+      documented("Filesystem", "The number and size of the files, and the time of the tree. 404 if the dump has no archive.")
     )
   )
   .add(
@@ -151,7 +154,7 @@ const filesystem = HttpApiGroup.make("filesystem")
     }).annotateMerge(
       documented(
         "File",
-        "A text in parts of 8 MiB, or other bytes as base64, up to 16 MiB. 404 if the path or the part does not exist."
+        "Text is returned in parts of 8 MiB, and other content as base64, up to 16 MiB. 404 if the path or the part does not exist."
       )
     )
   )

@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import * as Content from "./content.ts"
-import * as Said from "./dump/opened.ts"
+import * as Opened from "./dump/opened.ts"
 import { open as openPlace, type OpenDump } from "./dump/opened.ts"
 import * as Place from "./dump/place.ts"
 import { type DebugError, makeDebugError } from "./errors.ts"
@@ -60,7 +60,7 @@ export const archive = (path: string): Effect.Effect<string | undefined, DebugEr
  * @since 0.1.0
  */
 export const manifest = (path: string): Effect.Effect<Model.FilesystemMeta | undefined, DebugError> =>
-  withArchive<Model.FilesystemMeta | undefined>(path, undefined, (found) => Effect.succeed(Said.manifestOf(found)))
+  withArchive<Model.FilesystemMeta | undefined>(path, undefined, (found) => Effect.succeed(Opened.manifestOf(found)))
 
 /**
  * Returns the files, links and empty directories of the archive, in path order, with sizes in bytes. The list is empty if there
@@ -108,7 +108,7 @@ export const view = (path: string): Effect.Effect<Algebra, DebugError, Scope.Sco
  * @since 0.1.0
  */
 export const sessions = (path: string): Effect.Effect<ReadonlyArray<Model.SessionInfo>, DebugError> =>
-  withSessions(path, ({ sessions }) => Said.sessionsOf(sessions))
+  withSessions(path, ({ sessions }) => Opened.sessionsOf(sessions))
 
 /**
  * Returns the slices, session by session.
@@ -116,7 +116,7 @@ export const sessions = (path: string): Effect.Effect<ReadonlyArray<Model.Sessio
  * @since 0.1.0
  */
 export const slices = (path: string): Effect.Effect<ReadonlyArray<Model.SliceInfo>, DebugError> =>
-  withSessions(path, ({ sessions }) => Said.slicesOf(sessions))
+  withSessions(path, ({ sessions }) => Opened.slicesOf(sessions))
 
 /**
  * Returns the items of a slice as they were written, oldest first. `session` defaults to the first session that has the slice.
@@ -129,7 +129,7 @@ export const items = (
   slice: string,
   options: { readonly session?: string | undefined } = {}
 ): Effect.Effect<ReadonlyArray<unknown>, DebugError> =>
-  withSessions(path, ({ sessions }) => Said.sliceOf(sessions, slice, options.session)?.all ?? [])
+  withSessions(path, ({ sessions }) => Opened.sliceOf(sessions, slice, options.session)?.all ?? [])
 
 /**
  * Returns the items with a time from the logs of all sessions, oldest first. Most items are calls of tools (`ToolEvents.log`).

@@ -45,7 +45,7 @@ export interface DumpSource {
 }
 
 /**
- * A filesystem in its current state as the source to show.
+ * A live filesystem as the source to show.
  *
  * @since 0.1.0
  */

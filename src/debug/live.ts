@@ -18,7 +18,7 @@ const groupingInterval = "100 millis"
 const [maxGroupedEvents, maxNamedPaths] = [10_000, 500]
 
 /** The number of events to keep for a slow listener. Older events are dropped, so that no listener delays another. */
-const kept = 256
+const listenerCapacity = 256
 
 /**
  * Shares streams with all listeners. A transient event is sent only to the current listeners. The latest state is sent to new
@@ -33,8 +33,8 @@ export const shareWithListeners = ({
 }): Effect.Effect<Stream.Stream<LiveEvent>, never, Scope.Scope> =>
   Effect.map(
     Effect.all([
-      Effect.forEach(transientEvents, Stream.share({ capacity: kept, strategy: "sliding" })),
-      Effect.forEach(statefulEvents, Stream.share({ capacity: kept, strategy: "sliding", replay: 1 }))
+      Effect.forEach(transientEvents, Stream.share({ capacity: listenerCapacity, strategy: "sliding" })),
+      Effect.forEach(statefulEvents, Stream.share({ capacity: listenerCapacity, strategy: "sliding", replay: 1 }))
     ]),
     (shared) => Stream.mergeAll(shared.flat(), { concurrency: "unbounded" })
   )

@@ -33,8 +33,8 @@ export const Meta = Schema.Struct({
   has_filesystem: Schema.Boolean,
   has_journal: Schema.Boolean,
   /**
-   * The number of trees that the parameters `at` and `with` can name: snapshots of a workspace, or other dumps beside a
-   * dump.
+   * The number of trees that the parameters `at` and `with` can name: the snapshots of a workspace, or the other dumps in
+   * the directory of a dump.
    */
   snapshots: Count,
   /** True if `/api/live` reports changes as they happen. */

@@ -53,8 +53,8 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
     const identities = new Map<string, object>()
     const cachedInfos = new Map<string, SnapshotInfo>()
 
-    const kept = Effect.mapError(snapshots, toUnreadableError)
-    const listSnapshots = Effect.flatMap(kept, (found) =>
+    const readSnapshots = Effect.mapError(snapshots, toUnreadableError)
+    const listSnapshots = Effect.flatMap(readSnapshots, (found) =>
       found === undefined ? Effect.succeed([]) : Effect.mapError(found.list, toUnreadableError)
     )
 
@@ -76,7 +76,7 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
       })
 
     const infos = Effect.gen(function* () {
-      const found = yield* kept
+      const found = yield* readSnapshots
       if (found === undefined) return []
       const list = yield* Effect.mapError(found.list, toUnreadableError)
       const short = makeShortIds(list)
@@ -86,7 +86,7 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
     })
 
     const findSnapshot = Effect.fnUntraced(function* (id: string) {
-      const found = yield* kept
+      const found = yield* readSnapshots
       const snapshot = found && (yield* listSnapshots).find(({ snapshotId }) => snapshotId === id)
       if (found === undefined || snapshot === undefined) {
         return yield* makeDebugError("missing", `there is no snapshot ${JSON.stringify(id.slice(0, 100))}`)

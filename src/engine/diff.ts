@@ -252,8 +252,8 @@ interface Change {
 const contextLines = 3
 
 /**
- * The step budget of one diff. A comparison takes about one step per line and difference. Beyond the budget, the diff shows
- * changes as whole or nearly whole blocks.
+ * The budget of one diff: for each comparison, the number of lines multiplied by the number of differences. Beyond the budget,
+ * the diff shows changes as whole or nearly whole blocks.
  */
 const maxSteps = 10_000_000
 

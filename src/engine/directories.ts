@@ -55,7 +55,7 @@ export const withClaim = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Fault, R> => (port.locks?.claim === undefined ? effect : port.locks.claim(path, effect))
 
-const linksKeepChanging: Fault = ioError("the targets of the symbolic links on it keep changing; try again")
+const linksKeepChanging: Fault = ioError("the symlinks in its path keep changing; try again")
 
 /**
  * Locks the path that `find` resolves to, and runs `run` with its state under the lock.

@@ -14,7 +14,7 @@ import { type FindMatches, indexOf, makeFinder, makeReplacer, type Match } from 
 import { explainAbsent, explainAmbiguous, lineAt } from "./nearest.ts"
 import { decodeSteps, describeSurrogate, encode, maxStringLength } from "./text.ts"
 
-// Applies replacements of text to the bytes of a file.
+// `splice` applies replacements of text to the bytes of a file.
 //
 // The bytes outside the replacements are copied and never re-encoded. So the encoding, the byte order mark, the line
 // endings and the last newline cannot change.

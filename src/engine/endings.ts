@@ -57,7 +57,7 @@ export const makeFinder = (text: string): FindMatches => {
   }
 }
 
-/** Applies `make` to pieces of a text, none of which ends between CR and LF. */
+/** Applies `make` to consecutive pieces of a text. No piece ends between CR and LF. */
 const mapPieces = function* (text: string, make: (piece: string) => string): Steps<string> {
   const out: Array<string> = []
   for (let at = 0; at < text.length;) {
@@ -71,8 +71,8 @@ const mapPieces = function* (text: string, make: (piece: string) => string): Ste
 }
 
 /**
- * The maximum length, in UTF-16 units, of a needle that V8 searches in linear time. For a longer needle, `indexOf` may
- * take the product of both lengths.
+ * The maximum length, in UTF-16 units, of a needle that V8 searches in linear time. For a longer needle, the
+ * time of `indexOf` may grow with the product of both lengths.
  */
 const maxNativeNeedle = 250
 
@@ -159,7 +159,7 @@ const makeOriginalIndex = (text: string): ((index: number) => Steps<number>) => 
 const bareNewline = /(?<!\r)\n/g
 
 /**
- * Returns a function that computes the replacement of a match of one edit. Calls must be in the order of the matches.
+ * Returns a function that computes the replacement text for a match. Calls must be in the order of the matches.
  */
 export const makeReplacer = function* (
   text: string,

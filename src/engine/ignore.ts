@@ -146,8 +146,8 @@ const parseBracket = (
 type Segment = Array<Element> | typeof GLOBSTAR
 
 /**
- * Returns the rows of one rule, or no rows for a rule that cannot match. A globstar at the index `first` counts as the
- * start of the rule.
+ * Returns the rows of one rule, or no rows for a rule that cannot match. A globstar at the index `first` counts as if it
+ * were at the start of the rule.
  */
 const rowsOf = (
   text: string,
@@ -202,8 +202,8 @@ const rowsOf = (
  * Handles `**` directly after the literal head of a rule.
  *
  * git compares the text before the first special character separately, so a `**` directly after this text counts as the
- * start of the rule. The rule `foo**` + `/bar` matches `foobar`, and every path that begins with `foo` and ends with
- * `/bar`.
+ * start of the rule. A rule of `foo**` followed by `/bar` matches `foobar`, and every path that begins with `foo` and
+ * ends with `/bar`.
  *
  * Only the first `**` of a rule is treated like this. A later `**` directly after text means `*`.
  */

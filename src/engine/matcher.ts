@@ -30,7 +30,7 @@ import {
 } from "./segment.ts"
 import { expandGlob, MalformedGlob, parse, unitsOf } from "./syntax.ts"
 
-// Runs the regular expressions that picomatch generates for extglobs and other rare globs, in bounded time.
+// An automaton runs the regular expressions that picomatch generates for extglobs and other rare globs, in bounded time.
 //
 // The automaton follows all paths through the expression at the same time, and evaluates each lookahead once per position.
 // It tests only whole texts, so the order of alternatives and the capture groups do not matter.

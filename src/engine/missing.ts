@@ -9,7 +9,7 @@ import type { Fault } from "../model/FsError.ts"
 import { type FsPath, isTemporaryName } from "../model/FsPath.ts"
 import { type Child, keyOf } from "../port/Backend.ts"
 
-/** The fate of an entry. "moved" also means that the directory of the entry was moved or replaced. */
+/** The state of a missing entry. "moved" also means that a directory above the entry was moved or replaced. */
 export type EntryFate = "removed" | "there" | "moved"
 
 interface Relisted {

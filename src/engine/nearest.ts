@@ -67,7 +67,7 @@ export const similarNames = function* (
 }
 
 /**
- * Finds existing paths of these kinds that are similar to a missing path.
+ * Finds existing paths of the given `kinds` that are similar to a missing path.
  *
  * Starts at the deepest existing directory above the missing path, and finds similar names in this directory. Each
  * result is the missing path with its wrong name replaced by a similar name. If the corrected path does not exist, the

@@ -10,8 +10,8 @@ import type { LimitsShape } from "../model/Limits.ts"
  */
 export interface SearchOptions {
   /**
-   * The base directory, to which patterns are relative, or for grep also a single file. The search fails with NotFound
-   * if the base is missing.
+   * The directory in which the search begins, and to which patterns are relative. For grep, `path` may also be a file. The
+   * search fails with NotFound if `path` is missing.
    * @default "."
    */
   readonly path?: string | undefined

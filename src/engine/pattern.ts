@@ -8,8 +8,8 @@ import { codePoints } from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
 import { isRegExp } from "../model/realms.ts"
 
-// Computes needles: texts such that every match of an expression contains at least one of them. So a search can reject
-// files without needles, and need not run the expression on them.
+// Needles are texts such that every match of an expression contains at least one of them. So a search can reject a file
+// without needles, and need not run the expression on the file.
 //
 // A part that the parser does not understand counts as a part that may match any text.
 
@@ -68,8 +68,8 @@ const unusable = /[\r\n\uFEFF\uFFFD]|\p{Cs}/u
 /** The characters that no case-insensitive needle may contain. Letters outside ASCII have special case rules. */
 const unusableFolded = /[\r\n]|[^\0-\x7F]/u
 /**
- * The unusable characters under the flags `u` and `v`, with which the Kelvin sign also matches k, and the long s matches
- * s.
+ * The characters that no case-insensitive needle may contain under the flags `u` and `v`. With these flags, the Kelvin sign
+ * also matches k, and the long s matches s.
  */
 const unusableFoldedUnicode = /[\r\nkKsS]|[^\0-\x7F]/u
 
@@ -120,7 +120,7 @@ interface Known {
   readonly exact?: Texts | undefined
   readonly starts?: Texts | undefined
   readonly ends?: Texts | undefined
-  /** The texts of which every match contains at least one. Absent if `exact` implies them. */
+  /** Texts such that every match contains at least one of them. Absent if `exact` implies them. */
   readonly needles?: Texts | undefined
 }
 

@@ -35,7 +35,7 @@ const maxSteps = 1024
 
 const escape: Fault = accessDenied("escape")
 const linkRefused: Fault = accessDenied("link")
-const inProgress: Fault = invalidPath("a symbolic link on it leads to the temporary name of an unfinished write")
+const inProgress: Fault = invalidPath("a symlink in the path leads to the temporary file of an unfinished write")
 const loop: Fault = invalidPath("its symbolic links form a loop, or there are too many of them")
 
 /**
@@ -242,7 +242,7 @@ export const withResolvedPath = <A, R>(
           : Effect.fail(fault)
       )
 
-/** Returns the path of an existing entry with the names that its directories list. A name that is not listed is unchanged. */
+/** Returns the path of an existing entry as its directories spell the names. Keeps a name that no directory lists. */
 export const storedSpelling = Effect.fnUntraced(function* (
   port: Backend,
   path: FsPath.FsPath

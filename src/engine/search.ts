@@ -212,13 +212,13 @@ interface SearchTask {
 const sliceMillis = 4
 
 /** Yields to other fibers if this search has run for `sliceMillis`. Only one fiber of a search continues at a time. */
-const takeTurn = (self: SearchTask): Effect.Effect<void> =>
+const yieldIfDue = (self: SearchTask): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { resumedAt } = self
     if (performance.now() - resumedAt < sliceMillis) return Effect.void
     return Effect.flatMap(Effect.yieldNow, () => {
       if (self.resumedAt === resumedAt) self.resumedAt = performance.now()
-      return takeTurn(self)
+      return yieldIfDue(self)
     })
   })
 
@@ -302,7 +302,7 @@ const matchFiles = Effect.fnUntraced(function* (
   const { plan, query } = self
   const out: Array<Matched> = []
   while (out.length < files.length) {
-    yield* takeTurn(self)
+    yield* yieldIfDue(self)
     const left = out.length === 0 ? files : files.slice(out.length)
     // Only the first file of a search can continue from a line, and it forms a batch of its own.
     const from = plan.after === undefined ? 1 : firstLine(plan, left[0]!.file.path)

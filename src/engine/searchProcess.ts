@@ -105,7 +105,7 @@ const levelOf = ({ bytes, names }: IgnoreFile): ReadonlyArray<Ignore.Level> => {
 
 const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
 
-/** Reads an ignore file of the working directory. Like in git, a file that cannot be read has no rules. */
+/** Reads an ignore file of the working directory. As in git, a file that cannot be read has no rules. */
 const readIgnoreFile = (name: string, refuseHardlinks: boolean, depth: number): ReadonlyArray<Ignore.Level> => {
   try {
     const descriptor = Fs.openSync(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
@@ -170,7 +170,7 @@ const list = (): Listing | undefined => {
 
 const kindNames = ["file", "directory", "symlink", "other"] as const
 
-class Running {
+class RunningSearch {
   readonly #tree: TreeSearch
   readonly #refuseHardlinks: boolean
   readonly #include: Matcher.Matcher | undefined
@@ -374,7 +374,7 @@ let here: string | undefined
  * Returns a short relative path to a child or a sibling of the working directory, and `undefined` for other directories. The
  * system takes longer for a path with more components.
  */
-const wayTo = (path: string): string | undefined => {
+const shortPathTo = (path: string): string | undefined => {
   if (here === undefined || path === "") return undefined
   const slash = path.lastIndexOf("/")
   const above = path.slice(0, Math.max(slash, 0))
@@ -386,9 +386,9 @@ const wayTo = (path: string): string | undefined => {
 /** Makes a directory the working directory. Returns false if the working directory then has a different path. */
 const enter = (top: string, path: string): boolean => {
   const directory = path === "" ? top || "/" : `${top}/${path}`
-  const way = wayTo(path) ?? directory
+  const target = shortPathTo(path) ?? directory
   here = undefined
-  process.chdir(way)
+  process.chdir(target)
   if (process.cwd() !== directory) return false
   here = path
   return true
@@ -420,7 +420,7 @@ const watchParent = (): void => {
 }
 let isWatching = false
 
-const all = new Map<number, Running>()
+const all = new Map<number, RunningSearch>()
 
 const serve = (): never => {
   reportProgress()
@@ -429,7 +429,7 @@ const serve = (): never => {
     receive(head)
     const order = deserialize(receive(Buffer.allocUnsafe(head.readUInt32LE()))) as Order
     if (order._tag === "Begin") {
-      all.set(order.search, new Running(order.tree, order.refuseHardlinks))
+      all.set(order.search, new RunningSearch(order.tree, order.refuseHardlinks))
       const budget = order.tree.query?.patternBudgetMillis ?? Number.POSITIVE_INFINITY
       if (!isWatching && budget !== Number.POSITIVE_INFINITY) watchParent()
       isWatching ||= budget !== Number.POSITIVE_INFINITY

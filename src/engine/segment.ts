@@ -168,7 +168,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
 
   const weight = places.reduce((sum, { test }) => sum + (test?.weight ?? 0), 0)
 
-  // The number of the latest set of positions that contains a place, by place. The numbers prevent duplicates in a set.
+  // For each place, the number of the last set of positions to which it was added. The numbers prevent duplicates in a set.
   const seen = new Float64Array(places.length)
   let generation = 0
   const add = (out: Array<number>, place: number): void => {
@@ -180,7 +180,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
     }
   }
 
-  // The places at the end of a row, by directory. A place that matches only one name is indexed by this name.
+  // For each directory, the places at the end of a row. A place that matches only one name is indexed by this name.
   const sorted = new WeakMap<Positions, LastPlaces>()
   // Keep the places of the last directory, because a walk tests many names of a directory in succession.
   let latest: Positions | undefined

@@ -26,8 +26,8 @@ export interface Skip {
 interface Skips {
   readonly add: Skip
   /**
-   * Counts all skipped entries, or, if the result is cut, only the entries up to the key `last`. If a cut result has no
-   * items, the counts are 0.
+   * Counts all skipped entries, or, if the result is truncated, only the entries up to the key `last`. If a truncated result
+   * has no items, the counts are 0.
    */
   readonly countUpTo: (last: string | undefined, isCut: boolean) => Skipped
 }

@@ -15,7 +15,7 @@
  */
 import { ANY, type CharClass, charClass, type Element, STAR } from "./segment.ts"
 
-// Rewrites a glob for picomatch.
+// `expandGlob` rewrites a glob for picomatch.
 //
 // Braces that contain `**` expand to one pattern per alternative. So `**` matches zero or more segments in braces too,
 // where picomatch requires at least one segment.

@@ -90,7 +90,7 @@ const illFormedIn = function* (bytes: Uint8Array): Steps<number | undefined> {
 }
 
 /**
- * Returns the length of the longest decodable prefix in any encoding.
+ * Returns the offset of the first byte that cannot be decoded in an encoding, or `undefined` if all bytes can.
  *
  * An encoding may be stateful, so every attempt decodes from the start. Each attempt narrows the range for the next
  * attempt.
@@ -162,7 +162,7 @@ export interface Page {
 const isCount = (value: unknown): boolean =>
   typeof value === "number" && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY) && value >= 0
 
-/** Returns InvalidArgument for a window that is negative (except a limit of -1), fractional, NaN or not a number. */
+/** Returns InvalidArgument for an offset or a limit that is negative (except a limit of -1), fractional, NaN or no number. */
 export const checkPage = (offset: number, limit: number): Fault | undefined =>
   !isCount(offset)
     ? invalidArgument("offset", "it must be a whole number of lines, 0 for the first line")
@@ -173,11 +173,11 @@ export const checkPage = (offset: number, limit: number): Fault | undefined =>
 /**
  * Returns `limit` lines, or all lines if `limit` is -1, starting at the 0-based line `offset`.
  *
- * Only LF and CRLF end a line, and a final terminator starts no new line. If `offset` is beyond the end, the window is
+ * Only LF and CRLF end a line, and a final terminator starts no new line. If `offset` is beyond the end, the page is
  * empty and its `offset` is `totalLines`.
  *
- * `content` omits the terminator of the last line of the window. `endsWithNewline` is true if this terminator exists,
- * and false for an empty window. So the pages of a file, each with its terminator, add up to the whole text.
+ * `content` omits the terminator of the last line of the page. `endsWithNewline` is true if this terminator exists,
+ * and false for an empty page. So the pages of a file, each with its terminator, add up to the whole text.
  */
 export const pageSteps = function* (text: string, offset: number, limit: number): Steps<Page> {
   const [start, first] = yield* skipLines(text, 0, offset)

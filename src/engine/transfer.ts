@@ -139,7 +139,7 @@ const transfer = (
           "files" in out
             ? Effect.succeed(out)
             : left === 0
-              ? Effect.fail(located(ioError("the targets of the symbolic links on it keep changing; try again"), from))
+              ? Effect.fail(located(ioError("the symlinks in its path keep changing; try again"), from))
               : attempt(out[0].path, out[1].path, left - 1)
       )
     return attempt(from, to, 8)
@@ -166,8 +166,8 @@ interface CreatedLeaf {
 }
 
 /**
- * Copies an entry. If the copy fails, removes the entries that it created, but not entries that others have created in
- * it.
+ * Copies an entry. If the copy fails, removes the entries that it created, but not entries that others have added to the
+ * copy.
  *
  * `lastStep` runs after the copy. If `lastStep` fails, the copy is removed only if the original is unchanged. Otherwise
  * the original may have been removed, and the copy may be the only version.
@@ -350,7 +350,7 @@ const replaceByCopying = (
   })
 }
 
-const changed: Fault = ioError("the entry changed while it was copied")
+const changed: Fault = ioError("the entry changed while it was copied; try again")
 
 /** Reads a symlink. Fails with IoError if another kind of entry has replaced the symlink since it was inspected. */
 const linkAt = (links: Links, path: FsPath.FsPath): Effect.Effect<string, Fault> =>

@@ -68,7 +68,7 @@ export interface Plan {
   readonly onSkip: SearchOptions["onSkip"]
   /** True if unreadable entries are skipped instead of failing the walk. */
   readonly isSearch: boolean
-  /** True if other processes can walk for this plan. */
+  /** True if search processes can run the walk. */
   readonly isPortable: boolean
 }
 

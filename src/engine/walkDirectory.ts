@@ -59,17 +59,17 @@ export class Directory implements Visit, DirectoryState {
   previous: Directory | undefined
   next: Directory | undefined
 
-  constructor(above: Directory | undefined, segment: string, way: DirectoryState) {
+  constructor(above: Directory | undefined, segment: string, state: DirectoryState) {
     this.above = above
     this.segment = segment
-    this.path = way.path
-    this.at = way.at
-    this.depth = way.depth
-    this.addressable = way.addressable
-    this.include = way.include
-    this.exclude = way.exclude
-    this.ignore = way.ignore
-    this.isForeign = way.isForeign === true
+    this.path = state.path
+    this.at = state.at
+    this.depth = state.depth
+    this.addressable = state.addressable
+    this.include = state.include
+    this.exclude = state.exclude
+    this.ignore = state.ignore
+    this.isForeign = state.isForeign === true
   }
 }
 

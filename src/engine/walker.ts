@@ -1,6 +1,5 @@
 /**
- * Walks a tree depth first in the order of whole paths, without recursion, and enters only directories that can contain
- * results.
+ * Walks a tree depth first and in path order, without recursion. Enters only directories that can contain results.
  *
  * The children of a directory are classified as soon as it is read, so that a backend can read ahead. Results, skipped
  * entries and failures are still emitted in order.
@@ -99,11 +98,11 @@ export class Walker<A> {
    * with yields to the event loop.
    */
   #verdict: Ignore.Verdict | undefined
-  #arrived: Array<readonly [Directory, ReadonlyArray<Child> | Fault]> = []
+  #pendingReadings: Array<readonly [Directory, ReadonlyArray<Child> | Fault]> = []
   #reports: Array<TreeReading<Directory>> = []
   #spent = 0
   #isStarted = false
-  #asked = 0
+  #requestedCount = 0
 
   constructor(
     port: Backend,
@@ -129,7 +128,7 @@ export class Walker<A> {
     const out: Array<A | SkippedEntry> = []
     const fault = this.#emit(out)
     if (fault !== undefined) return Effect.fail(fault)
-    this.#ask()
+    this.#requestReads()
     if (out.length > 0) return Effect.succeed(out)
     if (this.#current === undefined) return Effect.succeed(undefined)
     return Effect.andThen(this.#advance(), this.next)
@@ -146,10 +145,10 @@ export class Walker<A> {
     const { exclude, gitignore, include } = this.#plan
     const rules = gitignore ? rulesAtBase(this.#port, at) : Effect.succeed(undefined)
     return Effect.map(rules, (ignore) => {
-      const way = { path, at, depth: 1, addressable: true, include: include?.start, exclude: exclude?.start, ignore }
+      const state = { path, at, depth: 1, addressable: true, include: include?.start, exclude: exclude?.start, ignore }
       this.#baseRules = ignore
-      this.#top = this.#current = this.#unread = new Directory(undefined, "", way)
-      this.#ask()
+      this.#top = this.#current = this.#unread = new Directory(undefined, "", state)
+      this.#requestReads()
     })
   }
 
@@ -157,7 +156,7 @@ export class Walker<A> {
     for (let directory = this.#current; directory !== undefined && directory.isClassified; directory = this.#current) {
       const { fault, items } = directory
       if (fault !== undefined) {
-        const unreadableReport = this.#complaint(directory, fault)
+        const unreadableReport = this.#reportUnreadable(directory, fault)
         if (unreadableReport instanceof SkippedEntry) out.push(unreadableReport)
         // Emit earlier entries before reporting the failure.
         else return out.length > 0 ? undefined : unreadableReport
@@ -177,7 +176,7 @@ export class Walker<A> {
   }
 
   /** Reports an unreadable directory. A search skips it, unless the whole backend is unavailable. */
-  #complaint({ path }: Directory, fault: Fault): SkippedEntry | Fault {
+  #reportUnreadable({ path }: Directory, fault: Fault): SkippedEntry | Fault {
     if (!this.#plan.isSearch || (fault._tag === "Unavailable" && fault !== changed)) return located(fault, path)
     return new SkippedEntry(path, "unreadable", walkSortKey(path, "directory"))
   }
@@ -194,15 +193,15 @@ export class Walker<A> {
     }
     if (wanted.length < least) return []
     for (const directory of wanted) directory.isRequested = true
-    this.#asked += wanted.length
+    this.#requestedCount += wanted.length
     return wanted
   }
 
-  #ask(): void {
-    const usesProcesses = this.#askProcesses()
+  #requestReads(): void {
+    const usesProcesses = this.#requestFromProcesses()
     const room = this.#explorer.availableReads()
     if (room === 0) return
-    const least = usesProcesses || this.#asked <= busyThreshold ? 1 : minRequested
+    const least = usesProcesses || this.#requestedCount <= busyThreshold ? 1 : minRequested
     const wanted = this.#takeUnread(room, least, ({ isUnusual }) => !usesProcesses || isUnusual)
     if (wanted.length > 0) this.#explorer.read(wanted)
   }
@@ -211,7 +210,7 @@ export class Walker<A> {
    * Sends directories to the search processes. Returns true if this thread reads only the directories that processes
    * cannot read.
    */
-  #askProcesses(): boolean {
+  #requestFromProcesses(): boolean {
     const trees = this.#trees ?? this.#beginTrees()
     if (trees === undefined) return false
     const room = trees.room()
@@ -259,12 +258,12 @@ export class Walker<A> {
       this.#contentSearch,
       (directory, below) => {
         this.#finish(directory)
-        this.#asked += below.length
+        this.#requestedCount += below.length
         for (const sub of below) sub.isRequested = true
       },
       (directory) => {
         directory.isRequested = false
-        this.#asked--
+        this.#requestedCount--
       }
     )
   }
@@ -289,25 +288,25 @@ export class Walker<A> {
   }
 
   #advance(): Effect.Effect<void, Fault> {
-    if (this.#deciding === undefined && this.#arrived.length === 0) {
-      for (const { children, visit } of this.#explorer.take()) this.#arrived.push([visit, children])
-      this.#arrived.reverse()
+    if (this.#deciding === undefined && this.#pendingReadings.length === 0) {
+      for (const { children, visit } of this.#explorer.take()) this.#pendingReadings.push([visit, children])
+      this.#pendingReadings.reverse()
       this.#reports.push(...(this.#trees?.take() ?? []))
-      if (this.#arrived.length === 0 && this.#reports.length === 0) return this.#explorer.waitForReading
+      if (this.#pendingReadings.length === 0 && this.#reports.length === 0) return this.#explorer.waitForReading
     }
     for (let reading = this.#reports.shift(); reading !== undefined; reading = this.#reports.shift()) {
       const unpacking = this.#addReport(reading)
       if (unpacking !== undefined) return unpacking
     }
-    while (this.#deciding !== undefined || this.#arrived.length > 0) {
+    while (this.#deciding !== undefined || this.#pendingReadings.length > 0) {
       if (this.#deciding === undefined) {
-        const [directory, children] = this.#arrived.pop()!
+        const [directory, children] = this.#pendingReadings.pop()!
         const entering = isFault(children) ? this.#failed(directory, children) : this.#enter(directory, children)
         if (entering !== undefined) return entering
       }
       if (!this.#decide()) {
         this.#spent = 0
-        return Effect.andThen(Effect.yieldNow, this.#judge())
+        return Effect.andThen(Effect.yieldNow, this.#judgeInSlices())
       }
     }
     return Effect.void
@@ -429,7 +428,7 @@ export class Walker<A> {
     )
   }
 
-  #judge(): Effect.Effect<void> {
+  #judgeInSlices(): Effect.Effect<void> {
     const { children, directory, next } = this.#deciding!
     const { kind, name } = children[next]!
     const { ignore } = directory
@@ -453,7 +452,7 @@ export class Walker<A> {
       if (ignoring > stepsPerSlice && this.#verdict === undefined) return false
       deciding.next++
       this.#spent += stepsPerChild + this.#cost(directory, child) + (this.#verdict === undefined ? ignoring : 0)
-      this.#look(directory, child)
+      this.#classify(directory, child)
       this.#verdict = undefined
     }
     this.#deciding = undefined
@@ -461,9 +460,9 @@ export class Walker<A> {
     return true
   }
 
-  #look(directory: Directory, child: Child): void {
+  #classify(directory: Directory, child: Child): void {
     const { items } = directory
-    if (this.#isLeftOut(directory, child)) {
+    if (this.#isIgnored(directory, child)) {
       const path = FsPathModule.join(directory.path, child.name)
       items.push(new SkippedEntry(path, "ignored", walkSortKey(path, child.kind)))
     } else if (this.#plan.isSearch && !child.addressable) {
@@ -475,10 +474,10 @@ export class Walker<A> {
         if (this.#holds) directory.uses++
       }
       if (child.kind !== "directory") return
-      const way = this.#way(directory, child)
-      if (way === undefined) return
-      const below = new Directory(directory, keyOf(child), way)
-      below.isUnusual = !way.addressable
+      const state = this.#stateBelow(directory, child)
+      if (state === undefined) return
+      const below = new Directory(directory, keyOf(child), state)
+      below.isUnusual = !state.addressable
       items.push(below)
       directory.uses++
     }
@@ -497,7 +496,7 @@ export class Walker<A> {
     else last.next = next
     directory.previous = directory.next = undefined
     directory.isClassified = true
-    this.#asked--
+    this.#requestedCount--
     this.#directoriesRead++
     this.#ahead += weightOf(directory)
     if (directory.uses > 0 && !directory.isDecided) this.#explorer.keepOpen(directory)
@@ -527,7 +526,7 @@ export class Walker<A> {
     )
   }
 
-  #isLeftOut(directory: Directory, child: Child): boolean {
+  #isIgnored(directory: Directory, child: Child): boolean {
     const { exclude } = this.#plan
     const isDirectory = child.kind === "directory"
     return (
@@ -536,7 +535,7 @@ export class Walker<A> {
     )
   }
 
-  #way(directory: Directory, child: Child): DirectoryState | undefined {
+  #stateBelow(directory: Directory, child: Child): DirectoryState | undefined {
     const { exclude, include, maxDepth } = this.#plan
     if (directory.depth >= maxDepth) return undefined
     const included = include?.below(directory.include!, child.name)

@@ -77,11 +77,11 @@ const runAsCall = <A, E, R>(port: Backend, operation: string, self: Effect.Effec
  * @since 0.1.0
  */
 export interface ExportOptions {
-  /** Tests whether to skip a path with everything below it. @default nothing */
+  /** Tests whether to skip a path with everything below it. @default skips nothing */
   readonly excludes?: ((path: FsPath) => boolean) | undefined
   /**
    * Globs of paths to skip with everything below them. A glob with `!` includes paths again. Later globs take precedence.
-   * @default nothing
+   * @default no globs
    */
   readonly exclude?: string | ReadonlyArray<string> | undefined
   /** True to fail with ArchiveError at an entry that every import would reject, instead of skipping it. @default false */
@@ -104,7 +104,7 @@ export interface ExportOptions {
   readonly layout?: "manifest" | "plain" | undefined
 }
 
-/** Internal options. `nonPortable: "keep"` includes entries that an import rejects and only this filesystem can restore. */
+/** The options, also for archives that only this filesystem can restore (`nonPortable: "keep"`). */
 interface InternalExportOptions extends Omit<ExportOptions, "excludes"> {
   readonly excludes?: SurveyOptions["excludes"]
   readonly nonPortable?: NonPortableHandling | undefined
@@ -157,7 +157,7 @@ const warning = (skipped: ReadonlyArray<SkippedEntry>): Effect.Effect<void> => {
   if (skipped.length === 0) return Effect.void
   const first = skipped.slice(0, maxReportedEntries).map(({ detail, path }) => `${JSON.stringify(path)}: ${detail}`)
   const more = skipped.length > maxReportedEntries ? `; and ${skipped.length - maxReportedEntries} more` : ""
-  return Effect.logWarning(`fs-algebra: skipped in the archive: ${first.join("; ")}${more}`)
+  return Effect.logWarning(`fs-algebra: the archive omits these entries: ${first.join("; ")}${more}`)
 }
 
 const makeArchive = (
@@ -259,7 +259,7 @@ export const exportArchiveOf = (
 ): Effect.Effect<number, ArchiveError | FsError> => writeArchive(port, path, options)
 
 /**
- * Writes an archive for this filesystem only. The archive includes entries that an import would reject.
+ * Writes an archive that also includes entries that an import would reject. Only this filesystem can restore them.
  *
  * These entries are outside `files/`, so an import elsewhere reads only the other entries. FIFOs, sockets and devices are
  * skipped and reported.
@@ -353,7 +353,7 @@ const importContents = <E, R>(
     const limits = yield* Limits
     const { content, file, tree } = yield* open({ limits, policy: port.rules?.policy })
     if (port.links === undefined && hasLink(tree)) {
-      return yield* Effect.fail(refuse("link", "the archive contains links, which this filesystem does not support"))
+      return yield* Effect.fail(refuse("link", "the archive contains symlinks, which this filesystem does not support"))
     }
     const excludes = file === undefined ? undefined : excludeOnly(keptArchivePath(tree, toInnerPath(port, file)))
     yield* replaceTree<ArchiveError>(port, { after: tree, content, scan: { excludes } })
@@ -393,8 +393,8 @@ const importHostFile = (
  * Makes a filesystem equal to a ZIP archive. Returns the number of files and symlinks.
  *
  * The import checks all names, sizes and contents first. After any failure nothing has changed. If the archive has a
- * manifest of this library, entries outside `files/` are checked and ignored. In any other archive, all entries are the
- * tree. Requires permission to write and to delete.
+ * manifest of this library, entries outside `files/` are checked and ignored. In any other archive, all entries belong to
+ * the tree. Requires permission to write and to delete.
  *
  * @since 0.1.0
  */
@@ -443,7 +443,7 @@ const restoreTargetOf = ({ port }: Algebra): RestoreTarget => ({
 })
 
 /**
- * Restores an archive of `keepArchiveOf` from an open file, even if its name now belongs to another file.
+ * Restores an archive of `keepArchiveOf` from an open file, even if another file has replaced it on the disk.
  *
  * A filesystem of the same kind restores the entries that other imports reject. Other filesystems ignore these entries.
  *

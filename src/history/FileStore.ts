@@ -43,8 +43,7 @@ export interface SearchOptions {
 /**
  * The operations of a FileStore.
  *
- * The operations ignore the current `Limits`, except the time limit of a pattern per file, and the limits on entries and bytes
- * of an archive.
+ * The operations ignore the current `Limits`, except `patternBudget`, `maxArchiveEntries` and `maxArchiveBytes`.
  *
  * @since 0.1.0
  */
@@ -73,15 +72,15 @@ export interface Operations {
   /**
    * The whole tree as a ZIP archive, which every backend can restore.
    *
-   * The archive omits each entry that an import would reject, such as a symlink that leads out of the tree, and logs a warning.
-   * `Snapshots` keeps such entries. Fails with ArchiveError `tooLarge`.
+   * Omits each entry that an import would reject, such as a symlink that leads out of the tree, and logs a warning.
+   * `Snapshots` keeps such entries. Fails with ArchiveError `tooLarge` if the tree exceeds the limits of an archive.
    */
   readonly snapshot: Effect.Effect<Uint8Array, ArchiveError | FsError>
   /**
    * Makes the tree equal to a ZIP archive of any origin. Removes entries that the archive does not contain.
    *
-   * The method checks the whole archive before it changes anything, so a failure changes nothing. Fails with ArchiveError.
-   * Fails with AccessDenied `readOnly` if writing or deleting is not permitted.
+   * Checks the whole archive before it changes anything, so a failure changes nothing. Fails with ArchiveError if the archive
+   * is invalid, and with AccessDenied `readOnly` if writing or deleting is not permitted.
    */
   readonly restore: (data: Uint8Array) => Effect.Effect<void, ArchiveError | FsError>
 }

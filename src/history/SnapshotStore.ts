@@ -52,7 +52,7 @@ export const make = (options?: Options): Effect.Effect<Operations, SnapshotError
   Effect.flatMap(Filesystem, (fs) =>
     Effect.mapBoth(SnapshotDirectory.make(options?.directory ?? join(tmpdir(), "fs-algebra-snapshots")), {
       onFailure: toError("SnapshotStore"),
-      onSuccess: (shelf) => makeService(fs, shelf, options?.onDuplicate !== "error")
+      onSuccess: (snapshotDirectory) => makeService(fs, snapshotDirectory, options?.onDuplicate !== "error")
     })
   )
 

@@ -15,15 +15,15 @@ import { type CaptureReport, type Place, stampLength } from "./threads/orders.ts
 const controlPattern = /[\u0000-\u001f\u007f]/
 
 /**
- * Tests whether a segment equals the name on the disk. The `Child.key` of a name that is not text differs, because it begins
- * with a NUL.
+ * Tests whether a segment has no control character. Threads receive names as lines, so a name must not contain a newline.
+ * The key of a name that is not text begins with a NUL and does not exist on the disk.
  */
 export const isPlainSegment = (segment: string): boolean => !controlPattern.test(segment)
 
 export interface Listed {
   readonly segment: string
   readonly stamp: StampedChild
-  /** The id of a blob that is already stored, if any. A file with this id is not encoded again. */
+  /** The id that the file had when it was last stored, if any. A file that still has this id is not encoded again. */
   readonly knownId: string | undefined
 }
 
@@ -35,7 +35,7 @@ export interface Captured {
   readonly crc: number
 }
 
-/** A directory and files in it. `take` receives each file that was captured. */
+/** A directory, and the files in it to capture. `take` is called for each captured file. */
 export interface Source<F extends Listed> {
   readonly path: FsPath
   readonly files: ReadonlyArray<F>

@@ -4,8 +4,8 @@ import type { Backend } from "../port/Backend.ts"
 import { isInside } from "../runtime/openRoots.ts"
 
 /**
- * Returns the path in the filesystem of a file on the host, or `undefined` if the file is outside the filesystem's root. `file`
- * must not contain symlinks.
+ * Converts an absolute path on the host to a path in the filesystem. Returns `undefined` for the root and for a file outside
+ * the root. `file` must not contain symlinks.
  */
 export const toInnerPath = ({ history }: Backend, file: string): FsPath | undefined =>
   history?._tag === "Directory" && file !== history.root && isInside(history.root, file)

@@ -17,8 +17,8 @@ import {
   type Node
 } from "./tree.ts"
 
-// The merge of the trees reads no file. A change that only one side made is taken, and the result shares the nodes of this
-// side. Content, mode, target and spelling of an entry are merged separately.
+// `mergeTrees` reads no file. If only one side changed an entry, the result shares the node of that side. The content, mode,
+// target and spelling of an entry are merged separately.
 
 /**
  * A file that both sides changed or added. Until the contents are merged, the merged tree has the content of the preferred
@@ -151,7 +151,7 @@ interface NameTriple {
 
 const sides = ["ours", "theirs", "base"] as const
 
-/** Returns the case-folded names that occur twice in one tree. Two spellings of such a name are two entries. */
+/** Returns the case-folded names that two entries of one tree share. The merge compares the exact spellings of these entries. */
 const ambiguousNames = (trees: ReadonlyArray<DirectoryNode>): ReadonlySet<string> => {
   const out = new Set<string>()
   for (const { entries } of trees) {
@@ -224,7 +224,7 @@ const isSameEntries = (a: ReadonlyMap<string, Node>, b: ReadonlyMap<string, Node
   return true
 }
 
-/** Removes names that collide if case is ignored. Keeps the name of `ours`, or else the first name. */
+/** Removes entries whose names differ only in case, and reports conflicts. Keeps the name of `ours`, or else the first name. */
 const dropCollisions = (state: MergeState, path: FsPath, merged: DirectoryNode, ours: Maybe<Node>): DirectoryNode => {
   if (merged === ours) return merged
   const own: ReadonlyMap<string, Node> = isDirectory(ours) ? ours.entries : emptyDirectory.entries
@@ -247,9 +247,8 @@ const dropCollisions = (state: MergeState, path: FsPath, merged: DirectoryNode, 
 }
 
 /**
- * Merges the changes from `base` to `theirs` into `ours`.
- *
- * @default prefer: "ours"
+ * Merges the changes from `base` to `theirs` into `ours`. For each conflict, takes the version of the side `prefer`, by default
+ * "ours".
  */
 export const mergeTrees = (options: {
   readonly base: DirectoryNode
@@ -288,7 +287,7 @@ export interface Options<E> {
   readonly theirs: Source<E>
   readonly caseSensitive: boolean
   /**
-   * The resolution of conflicts: take the version of one side, or change nothing.
+   * The side whose version is taken for each conflict. `fail` changes nothing if there is a conflict.
    *
    * @default "fail"
    */
@@ -318,7 +317,7 @@ const findSpelling = (tree: DirectoryNode, path: FsPath, caseSensitive: boolean)
   return out
 }
 
-/** Reads a file of a source at this path, in any spelling. Returns `undefined` if the source does not contain the file. */
+/** Reads a file of a source at a path, whose case may differ. Returns `undefined` if the source has no such file there. */
 const readFileOf = <E>({ read, tree }: Source<E>, path: FsPath, file: FileNode, caseSensitive: boolean) => {
   const known = findSpelling(tree, path, caseSensitive)
   const node = known && findNode(tree, known)

@@ -5,7 +5,7 @@ import { Buffer } from "../runtime/buffer.ts"
 import { maxUnitsPerStep, type Steps, unitsPerItem } from "../runtime/steps.ts"
 import type { Node } from "./tree.ts"
 
-// A line diff with the same positions as the diff of git.
+// The line diff reports changes at the same positions as git.
 //
 // Two texts can have many shortest diffs. This diff moves each block of changes down as far as possible, so that equal changes
 // of both sides have the same position.
@@ -16,8 +16,8 @@ interface Lines extends Numbered {
 }
 
 /**
- * A replacement of the lines `from` to `to` by the lines `start` to `end`. Lines count from 0, and the ends are exclusive. At
- * least one of the two ranges is not empty.
+ * A replacement of the old lines `from` to `to` by the new lines `start` to `end`. Lines count from 0, and the ends are
+ * exclusive. At least one of the two ranges is not empty.
  */
 interface Edit {
   readonly from: number
@@ -39,7 +39,7 @@ const makeLineNumberer = (): ((bytes: Uint8Array) => Steps<Lines>) => {
 }
 
 /**
- * The step budget of one comparison, which takes about one step per line and difference. Beyond the budget the diff is
+ * The budget of one comparison: the number of lines, multiplied by the number of differences. Beyond the budget, the diff is
  * correct but not the shortest.
  */
 const maxSteps = 20_000_000
@@ -247,9 +247,8 @@ const mergeLines = function* (base: Lines, ours: Lines, theirs: Lines, prefer: S
 }
 
 /**
- * Merges `ours` and `theirs`, whose common ancestor is `base`, in steps. Without an ancestor `base` is empty.
- *
- * @default prefer: "ours"
+ * Merges `ours` and `theirs`, whose common ancestor is `base`, in steps. Without an ancestor, `base` is empty. For each
+ * conflict, takes the lines of the side `prefer`.
  */
 export const mergeText = function* (
   base: Uint8Array,
@@ -359,7 +358,7 @@ const messageByReason: { readonly [Reason in Conflict["reason"]]: (conflict: Con
  * - `binary`, `size`: both sides changed a file that cannot be merged by lines
  * - `deleted`: one side removed an entry that the other side changed, or a directory in which the other side changed or added
  *   `paths`
- * - `kind`: both sides changed an entry and made it different kinds
+ * - `kind`: both sides changed an entry, and it is now a different kind on each side
  * - `mode`, `link`: both sides changed the mode or the target differently
  * - `name`: the entries `names` have the same name if case is ignored
  *

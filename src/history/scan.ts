@@ -23,7 +23,7 @@ import { findUnchanged, type Unchanged } from "./unchanged.ts"
 import type { Threads } from "./threads/pool.ts"
 import { blobHasher, blobId, type DirectoryNode, type Node } from "./tree.ts"
 
-// Read-ahead for small files. The scan knows the files in reading order, so a backend can read many files in one call.
+// Small files are read ahead. The scan knows the files in reading order, so a backend can read many files in one call.
 
 const maxPrefetchedFiles = 64
 
@@ -151,7 +151,7 @@ interface DirectoryDraft {
   /** The stamp of the directory in the listing of its parent. */
   readonly foundStamp: Stamp | undefined
   /**
-   * The stamp that is valid for the entries. Absent until the listed directory is known to be the directory of `foundStamp`.
+   * The stamp of the directory when its entries were listed. Absent unless the listed directory has the stamp `foundStamp`.
    */
   stamp: Stamp | undefined
   /** The number of entries in the listing. If the tree contains fewer entries, the directory gets no stamp. */

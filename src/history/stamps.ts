@@ -26,8 +26,9 @@ export const isSameStamp = (a: Stamp, b: Stamp): boolean =>
   a.mode === b.mode
 
 /**
- * Returns the stamp `found` of a directory if `listed` has the same stamp and is on the disk `device`; else `undefined`. A
- * mount or a rename may have replaced the directory after its parent was listed.
+ * Returns `found`, the stamp of a directory in the listing of its parent, if the directory that was listed afterwards has the
+ * same stamp and is on the disk `device`. Otherwise returns `undefined`, because a mount or a rename may have replaced the
+ * directory.
  */
 export const listedStamp = (
   found: Stamp | undefined,
@@ -40,12 +41,12 @@ export const listedStamp = (
 
 export type StampedNode = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
 
-/** A directory with its stamp at a moment before its listing. A directory without a stamp must be listed again. */
+/** A directory with the stamp that it had before it was listed. A directory without a stamp must be listed again. */
 export type StampedDirectory = DirectoryNode & { readonly stamp?: Stamp | undefined }
 
 /**
- * Returns the possible error, in milliseconds, of a disk's timestamps. If the times are whole seconds, the error is two
- * seconds.
+ * Returns the possible error of a disk's timestamps in milliseconds. If both times are whole seconds, the disk may round them
+ * to two seconds.
  */
 const clockDelayMillis = ({ changed, modified }: Stamp): number => (changed % 1000 === 0 && modified % 1000 === 0 ? 2000 : 50)
 

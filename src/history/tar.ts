@@ -1,9 +1,9 @@
 /**
  * Reads and writes a tree as a tar archive, by the same rules as a ZIP archive. Names may start with `./`.
  *
- * The whole input, with or without gzip, is buffered and checked, because only the end of a tar archive shows that it is
- * complete. A hard link becomes a file with the content of an earlier entry. The decoder replaces invalid UTF-8 in names by
- * U+FFFD, so names with U+FFFD are refused.
+ * An import buffers and checks the whole input, because only the end of a tar archive shows that the archive is complete. The
+ * input may be compressed with gzip. A hard link becomes a file with the content of an earlier entry. The decoder replaces
+ * invalid UTF-8 in names by U+FFFD, so names with U+FFFD are refused.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -68,8 +68,8 @@ const refusedEntry = (error: Tar.TarError): Fault =>
     : { _tag: "IoError", detail: `the entry cannot be archived: ${error.message}` }
 
 /**
- * Encodes a tar archive. Every entry has the time `now`, in milliseconds since 1970. `onEntry` is called at the start of each
- * entry.
+ * Encodes a tar archive. Every entry has the modification time `now`, in milliseconds since 1970. `onEntry` is called at the
+ * start of each entry.
  */
 export const bytes = (
   port: Backend,
@@ -137,8 +137,8 @@ class GzipDetector implements Codec.Transformer {
 }
 
 /**
- * Returns an entry that is appended to the input. In a complete archive the entry follows the end marker, so the decoder
- * ignores it. In a truncated archive the decoder returns the entry.
+ * Returns an entry to append to the input, which detects a truncated archive. In a complete archive the entry follows the end
+ * marker, so the decoder ignores the entry. In a truncated archive the decoder returns the entry.
  */
 const truncationSentinel = (): Uint8Array => {
   const block = Buffer.alloc(512)
@@ -187,7 +187,7 @@ class Reader {
     const bounded = Stream.mapEffect(gunzipIfNeeded(input), (part) => {
       size += part.length
       return size > maxBytes
-        ? Effect.fail(refuse("tooLarge", "the archive is too large for maxArchiveBytes and maxArchiveEntries"))
+        ? Effect.fail(refuse("tooLarge", "the archive is larger than maxArchiveBytes and maxArchiveEntries allow"))
         : Effect.succeed(part)
     })
     const entries = Stream.pipeThroughChannel(Stream.concat(bounded, Stream.fromEffect(end)), Tar.decode<E | ArchiveError>())

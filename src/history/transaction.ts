@@ -141,7 +141,10 @@ const findDiskRoot = (port: Backend, directory: FsPath.FsPath, token: string): E
     )
   })
 
-/** Records that renames do not work in a directory. Returns false if this was already recorded. */
+/**
+ * Records that a rename into a directory crossed disks. Returns false if renames are already known to work only inside the
+ * directory itself.
+ */
 const recordCrossDevice = Effect.fnUntraced(function* (
   port: Backend,
   crossDeviceDirectories: CrossDeviceDirectories,

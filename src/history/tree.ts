@@ -143,8 +143,8 @@ export const withNode = (top: DirectoryNode, path: FsPath, node: Node | undefine
 }
 
 /**
- * Returns the tree with the node of `from` at the path `names`, with the spelling of `from`. The path must exist in at least
- * one of the trees.
+ * Returns a copy of `top` in which the entry at the path `names` comes from `from`, with the spelling of `from`. The path must
+ * exist in at least one of the trees.
  */
 const graftAt = (
   top: DirectoryNode,

@@ -5,9 +5,9 @@
  * has the same names, and threads compare only the stamps of these names. A stamp counts only if it is older than the
  * earlier scan.
  *
- * A stat by a whole path takes half the time of a stat through a descriptor. Another process may redirect such a path, but
+ * A stat by an absolute path takes half the time of a stat through a descriptor. Another process may redirect the path, but
  * then the path leads to an entry with another disk, inode or time. A directory has only one name, and moving or
- * hard-linking an entry changes its time. Whole paths are only used for stats, never to read or list.
+ * hard-linking an entry changes its time. Absolute paths are used only for stats, never to read or list.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -36,8 +36,8 @@ export interface Unchanged {
 }
 
 /**
- * The types of filesystems on which every change of a name changes the time of its directory: ext, XFS, Btrfs, F2FS, ZFS, tmpfs and
- * overlays.
+ * The types of filesystems on which every change of a name changes the time of its directory: ext, XFS, Btrfs, F2FS, ZFS, tmpfs
+ * and overlays.
  */
 const reliableDisks = new Set([0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0x01021994, 0x794c7630])
 
@@ -51,7 +51,7 @@ const hasReliableTimes = (base: string): boolean => {
 
 /** The data of a scanned directory that a comparison needs. A scanned tree never changes, so a summary is computed once. */
 interface Summary {
-  /** True if the directory and all its entries have stamps, and all names are plain text. */
+  /** True if the directory and its files and symlinks have stamps, and no name of them has a control character. */
   canCompare: boolean
   settledAt: number
   readonly directories: Array<readonly [segment: string, directory: StampedDirectory]>
@@ -202,7 +202,7 @@ const judge = (visited: ReadonlyArray<Visited>, states: ReadonlyMap<DirectoryNod
 }
 
 /**
- * Compares a tree with the disk.
+ * Compares the tree of an earlier scan with the disk, in threads.
  *
  * Returns `undefined` for fewer than `minNames` files, because a walk is as fast. Also returns `undefined` on disks whose
  * directory times do not show every change.

@@ -26,7 +26,7 @@ export interface TreeSource {
   /**
    * Converts an absolute target of a symlink to a relative target, as the captured filesystem does.
    *
-   * @default none leads into the tree
+   * @default no absolute target leads into the tree
    */
   readonly relative?: Links["relative"]
   readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, Fault>, Fault>
@@ -56,8 +56,8 @@ const statOf = (node: Node, path: FsPath): FileStat => ({
 })
 
 /**
- * Converts a node to a child. If no path can express the name, `segment` is a NUL and hexadecimal digits, and becomes
- * the `key`.
+ * Converts a node to a `Child`. If no path can express the name, `segment` is a NUL followed by the bytes of the name in
+ * hexadecimal, and is also the `key`.
  */
 const childOf = (segment: string, node: Node): Child => {
   const kind = { kind: node.kind, sizeBytes: sizeOf(node) }
@@ -67,9 +67,9 @@ const childOf = (segment: string, node: Node): Child => {
 }
 
 /**
- * Returns a function that reads ranges of a stream, one at a time. Sequential reads are fast.
+ * Returns a function that reads ranges of a stream. Concurrent calls wait for each other.
  *
- * The reader keeps the current chunk of the stream. A read before this chunk starts the stream again.
+ * The reader keeps the current chunk. A read before this chunk starts the stream again, so only sequential reads are fast.
  */
 const sequentialReader = (stream: Stream.Stream<Uint8Array, Fault>, scope: Scope.Scope): Effect.Effect<Handle["read"]> =>
   Effect.map(Semaphore.make(1), (readLock) => {

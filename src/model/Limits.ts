@@ -17,7 +17,7 @@ export interface LimitsShape {
   /**
    * The maximum number of bytes that a sink accepts from a stream.
    *
-   * @default no bound, or `maxFileSize` if that is less than standard
+   * @default `maxFileSize` if it is smaller than in `standard`, otherwise no bound
    */
   readonly maxStreamBytes?: number | undefined
   /** The maximum number of bytes of a read. Streams have no such limit. */

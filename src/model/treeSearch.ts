@@ -27,7 +27,7 @@ export interface TreeSearch {
 
 /** The place of a search on the host. */
 export interface TreePlace {
-  /** The real, absolute path of the base. */
+  /** The absolute path of the base, without symlinks. */
   readonly path: string
   readonly device: number
   readonly inode: number
@@ -43,7 +43,7 @@ export type Order =
       readonly place: TreePlace
       /** Paths relative to the base, joined by "\n"; the base is "". */
       readonly directories: string
-      /** The amount of work after which the job ends: the directories, an eighth of their entries, and the searched files. */
+      /** The amount of work after which the job ends. A directory, eight entries and a searched file each count as 1. */
       readonly budget: number
     }
 

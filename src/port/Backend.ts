@@ -76,7 +76,7 @@ export interface Info {
   readonly confinement: "virtual" | "race-free" | "race-free-open" | "best-effort"
   /** `copy` if the backend cannot rename: every rename fails with IoError `EXDEV`, and a move copies and deletes. */
   readonly rename?: "atomic" | "copy" | undefined
-  /** The guarantees that the storage cannot keep beside other programs, in words for people. */
+  /** The guarantees that the storage cannot keep while other programs change it, as text for people. */
   readonly bestEffort?: ReadonlyArray<string> | undefined
 }
 
@@ -94,7 +94,7 @@ export interface Child {
    * contain this segment.
    */
   readonly key?: string
-  /** The size in bytes, if the listing provides it for free; otherwise the engine calls `stat`. */
+  /** The size in bytes, if the listing provides it at no cost; otherwise the engine calls `stat`. */
   readonly sizeBytes?: number
 }
 
@@ -166,8 +166,8 @@ export interface Links {
    */
   readonly relative?: ((path: FsPath, target: string) => string | undefined) | undefined
   /**
-   * Creates a symlink whose target the engine has checked. Fails with AlreadyExists, and with NotFound or NotADirectory
-   * for the parent.
+   * Creates a symlink whose target the engine has checked. Fails with AlreadyExists if the path exists, and with NotFound or
+   * NotADirectory if the parent is missing or is not a directory.
    */
   readonly make: (path: FsPath, target: string) => Effect.Effect<void, Fault>
 }
@@ -204,7 +204,7 @@ export interface Locks {
    * Runs the effect with an exclusive lock on the paths and everything below. Calls inside the effect may take the lock
    * again, one at a time; other fibers wait.
    *
-   * @default without excluding anybody
+   * @default runs the effect without a lock
    */
   readonly alone?:
     | (<A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>)
@@ -296,7 +296,10 @@ export interface Backend {
     mode: "create" | "replace" | "append",
     how?: WriteHow
   ) => Effect.Effect<FileStat, Fault | E, R>
-  /** Creates a directory. Fails with AlreadyExists, and with NotFound or NotADirectory for the parent. */
+  /**
+   * Creates a directory. Fails with AlreadyExists if the path exists, and with NotFound or NotADirectory if the parent is
+   * missing or is not a directory.
+   */
   readonly makeDirectory: (path: FsPath) => Effect.Effect<void, Fault>
   /** Removes a file, a symlink, an entry of kind `other`, or an empty directory. Fails with NotFound or DirectoryNotEmpty. */
   readonly remove: (path: FsPath) => Effect.Effect<void, Fault>
@@ -411,7 +414,7 @@ const withOperationAdvice = (self: Backend, advice: Advice): Backend => {
   }
 }
 
-/** The requests that transfer bytes between the backend and its caller. */
+/** The requests that read and write no file contents, or only contents that the caller passes or receives. */
 const visibleRequests: ReadonlySet<Request.Tag> = new Set<Request.Tag>([
   ...Request.reading,
   "RemoveTree",

@@ -117,7 +117,7 @@ export const enforce = (self: Backend): Backend => {
       requirePermission("delete", from, () => requirePermission("write", to, () => self.rename(from, to, options))),
     links: links && { ...links, make: (path, target) => requirePermission("write", path, () => links.make(path, target)) },
     attributes: attributes && { set: (path, values) => requirePermission("write", path, () => attributes.set(path, values)) },
-    // A whole change consists of several operations, each of which needs permission, so it runs step by step.
+    // Other changes need several permissions, so the engine makes them step by step with primitive operations.
     perform: Request.override(Request.only(self.perform, guarded), (perform) => ({
       RemoveTree: (request) => requirePermission("delete", request.path, () => perform(request))
     }))

@@ -15,7 +15,7 @@ import type { TreeReport, TreeSearch } from "../model/treeSearch.ts"
 import type { Child } from "./Backend.ts"
 import type { ListedDirectory } from "./history.ts"
 
-// Results are sorted by whole path: a directory comes directly before its contents.
+// In walk order, entries are sorted by path, and a directory comes directly before its contents.
 
 export const walkSortKey = (path: string, kind: Kind): string => (kind === "directory" ? `${path}/` : path)
 

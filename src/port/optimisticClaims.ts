@@ -1,8 +1,8 @@
 /**
- * Claims of backends whose store decides each write by a condition, such as the tag of an object or the root of a tree.
+ * Claims of backends whose store accepts a write only under a condition, such as the tag of an object or the root of a tree.
  *
- * A claim excludes nobody. It remembers what the check has seen, the write names it, and if the store refuses the write, both
- * run again.
+ * A claim does not exclude other writers. The claim records the state that the precondition check read, and the write is
+ * conditional on this state. If the store refuses the write, the check and the write run again.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -13,21 +13,24 @@ import type { Locks } from "./Backend.ts"
 
 export interface Claim<Seen> {
   readonly path: FsPath
-  /** The state that the holder saw first; `undefined` until it looks. */
+  /** The first state that the holder of the claim read; `undefined` before the first read. */
   seen: Seen | undefined
 }
 
-/** The number of times that a write is made again because other writers were faster. */
+/** The maximum number of retries of a write after other writers were faster. */
 export const maxAttempts = 32
 
-/** A pause of random length, after which competing writers no longer collide. */
+/** A pause of 1 to 20 milliseconds. The length is random, so that competing writers do not retry at the same time. */
 export const shortPause: Effect.Effect<void> = Effect.flatMap(Random.nextBetween(1, 20), (millis) => Effect.sleep(millis))
 
 let count = 0
 
-/** Makes the claims of one backend. Its operations fail with this very `overtaken` if the entry is no longer as seen. */
+/**
+ * Creates the claims of one backend. If the entry no longer has the state in the claim, a write of the backend must fail with
+ * the object `overtaken` itself.
+ */
 export const makeClaims = <Seen>(overtaken: Fault) => {
-  // A call on one backend can call another with the same path. So each backend has a reference of its own.
+  // A backend may call another backend with the same path, so each backend has its own reference.
   const Current = Context.Reference<Claim<Seen> | undefined>(`fs-algebra/Claim/${count++}`, { defaultValue: () => undefined })
 
   /** Returns the claim that the running effect holds on the path. */

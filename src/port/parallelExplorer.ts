@@ -4,7 +4,7 @@ import type { FsPath } from "../model/FsPath.ts"
 import type { Backend, Child } from "./Backend.ts"
 import { type DirectoryReading, type Explore, type Explorer, inWalkOrder, type Visit } from "./explorer.ts"
 
-/** Returns the exploration of a backend that answers `concurrency` calls of `list` in about the time of one. */
+/** Returns the `explore` of a backend, which runs up to `concurrency` calls of `list` at the same time. */
 export const parallelExplore =
   ({ info, list }: Pick<Backend, "info" | "list">, concurrency: number): Explore =>
   <V extends Visit>(pathOf: (visit: V) => FsPath) =>

@@ -152,8 +152,8 @@ export const agrees = Effect.fnUntraced(function* (
 })
 
 /**
- * Runs random programs on the model and on a new filesystem each, and compares the results. Fails with the smallest program
- * that differs. Calls with the same `seed` run the same programs.
+ * Runs random programs, each on the model and on a new filesystem, and compares the results. Fails with the smallest program
+ * whose results differ. Calls with the same `seed` run the same programs.
  * @default runs: 200, seed: random, links: "any"
  *
  * @category testing

@@ -1,6 +1,6 @@
 /**
- * Random paths, trees and programs for effect's Arbitrary, which shrinks failing programs. All paths consist of a few names,
- * because a program finds an error only if its paths collide.
+ * Random paths, trees and programs for effect's Arbitrary, which shrinks failing programs. Paths use only a few names,
+ * so that the calls of a program often meet at the same path.
  *
  * @since 0.1.0
  */
@@ -45,8 +45,8 @@ export const input: Arbitrary.Arbitrary<string> = anyOf(
 )
 
 /**
- * A name that every backend must accept unchanged, with spaces, dots, percent signs, other scripts, and characters outside the
- * basic plane.
+ * A name that every backend must accept unchanged, with spaces, dots, percent signs, other scripts, and characters outside
+ * the Basic Multilingual Plane.
  *
  * @since 0.1.0
  */

@@ -32,14 +32,14 @@ export interface Planned {
   readonly path?: string | RegExp | undefined
   /** The number, from 1, of the matching call that fails. @default every matching call */
   readonly nth?: number | undefined
-  /** The moment of the fault: instead of the work of the call, or after the work. @default "before" */
+  /** `before`: the fault replaces the work of the call. `after`: the call does its work, then fails. @default "before" */
   readonly when?: "before" | "after" | undefined
   /** The fault. `hang` never ends, but can be interrupted; `die` is a defect. */
   readonly fault: Fault | "hang" | "die"
 }
 
 /**
- * A primitive call that was made, and its planned fault.
+ * A primitive call that was made, with its planned fault if it had one.
  *
  * @since 0.1.0
  */
@@ -140,9 +140,9 @@ const toSmallChunks = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
 
 /**
  * Returns a filesystem with unusual behaviour that the port's contract permits. Listings are reversed and have no sizes. Reads
- * return fewer bytes than requested, and writes arrive in chunks of one byte or no byte. There are no accelerations and no
- * stored versions. Each step begins with a pause. A rename to another directory fails with EXDEV, so that a move between
- * directories must copy.
+ * may return fewer bytes than requested. Writes receive small chunks, some of them empty. There are no accelerations and no
+ * stored versions. Each step yields to other fibers first. A rename to another directory fails with EXDEV, so that a move
+ * between directories must copy.
  *
  * @since 0.1.0
  */
@@ -180,8 +180,8 @@ export const adversarial = (self: Algebra): Algebra => {
 }
 
 /**
- * Returns a filesystem on which each rename that would succeed fails with EXDEV, as the port's contract permits. So every move
- * is a copy.
+ * Returns a filesystem on which each rename that would succeed fails with EXDEV, as the port's contract permits. Every move must
+ * therefore copy.
  *
  * @since 0.1.0
  */

@@ -34,7 +34,7 @@ export type Entry = string | Uint8Array | Link | typeof directory
 export type Files = { readonly [path: string]: Entry }
 
 /**
- * A directory in `Files`, which is necessary only for an empty directory.
+ * A directory in `Files`. Only empty directories need such an entry.
  *
  * @since 0.1.0
  */
@@ -105,7 +105,7 @@ const pictureOf = (content: string | Uint8Array): string => {
 }
 
 /**
- * Returns the picture that `capture` returns for this tree.
+ * Returns the picture of the tree, as `capture` returns it after `plant`.
  *
  * @since 0.1.0
  */

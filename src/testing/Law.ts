@@ -135,7 +135,7 @@ export const absoluteRoot = ({ port }: Algebra): string => {
 }
 
 /**
- * Returns the abilities of a filesystem.
+ * Returns the abilities of a filesystem, as its port, its permissions and the bench determine them.
  *
  * @since 0.1.0
  */
@@ -197,7 +197,7 @@ const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
 
 /**
- * Returns the record with functions that add their calls to `calls` as source text.
+ * Returns a copy of the record. Each function of the copy first appends its call to `calls`, as source text.
  *
  * @internal
  */
@@ -224,7 +224,7 @@ const toLawBroken = (law: string, ref: string, calls: ReadonlyArray<string>, cau
 const unrecordedPorts = new WeakMap<Backend, Backend>()
 
 /**
- * Returns the port without recording of calls, for reads that the message of a broken law must not list.
+ * Returns the port without call recording, for reads that must not appear in the message of a broken law.
  *
  * @since 0.1.0
  */
@@ -233,7 +233,7 @@ export const unnoted = (port: Backend): Backend => unrecordedPorts.get(port) ?? 
 const recordedCalls = new WeakMap<Algebra, Array<string>>()
 
 /**
- * Returns the filesystem `self`, whose calls are added to the recorded calls of the filesystem `of`.
+ * Returns `self` with call recording: its calls are recorded together with the calls of the filesystem `of`.
  *
  * @since 0.1.0
  */

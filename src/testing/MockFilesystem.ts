@@ -15,7 +15,7 @@ import { type Algebra, Filesystem, make as fromBackend } from "../filesystem/Fil
 import { type InvalidArgument, type InvalidPath, type PathTooLong, Unavailable } from "../model/FsError.ts"
 
 /**
- * The methods of a filesystem.
+ * The methods of a filesystem that a mock can answer and record.
  *
  * @since 0.1.0
  */
@@ -63,7 +63,7 @@ export interface Mock {
 }
 
 /**
- * The service for the recorded calls, beside the filesystem that `layer` provides.
+ * The service with the recorded calls. `layer` provides it together with the filesystem.
  *
  * @category services
  * @since 0.1.0

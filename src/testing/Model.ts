@@ -41,8 +41,8 @@ interface Place {
   readonly names: Names
   readonly node: Node | undefined
   /**
-   * The failure of creating an entry at this path. Set if an ancestor is not a directory, or if a link has ".." after a
-   * missing entry.
+   * The failure of creating an entry at this path. Set if an ancestor is not a directory, or if the target of a link
+   * has ".." after a missing entry.
    */
   readonly creationFailure: Outcome | undefined
   readonly followedLinks: number
@@ -384,7 +384,8 @@ const transfer = (self: Model, { from, overwrite, to, via }: Extract<Command, { 
   if (isOutcome(target)) return toStep(self, target)
   if (target.creationFailure !== undefined) return toStep(self, target.creationFailure)
   const targetNames = [...target.names.slice(0, -1), toNames.at(-1)!]
-  // If source and target are equal, the entry is moved onto itself, even if the name in the directory has another case.
+  // A move may change the case of a name. A move to exactly the requested source name is a move onto itself, even if the
+  // stored name has another case.
   const askedNames = [...source.names.slice(0, -1), fromNames.at(-1)!]
   if (via === "move" && changesOnlyCase(source.names, targetNames) && askedNames.join("/") !== targetNames.join("/")) {
     return toStep(setNode(setNode(self, source.names, undefined), targetNames, source.node), success(count(source.node)))

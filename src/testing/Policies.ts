@@ -1,6 +1,6 @@
 /**
- * Laws about the options of a backend. Each law has options and initial files, because its options may forbid writing. The
- * caller of the suite provides a function that makes a filesystem with these options and files.
+ * Laws about the options of a backend. Each law has options, and initial files because its options may forbid writing. The
+ * caller of the suite provides a function that makes a filesystem with the options and files.
  *
  * @since 0.1.0
  */
@@ -25,7 +25,7 @@ export interface PolicyOptions extends CommonOptions {
 }
 
 /**
- * A law about an option, with the options and files that it needs.
+ * A law about an option, with the options and initial files of its filesystem.
  *
  * @since 0.1.0
  */

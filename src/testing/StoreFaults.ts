@@ -72,7 +72,7 @@ export interface PlannedStoreFault {
 }
 
 /**
- * A call that was made, and its planned fault. `subject` is the hash or the workspace, or "" for a call about several.
+ * A call that was made, and its planned fault. `subject` is the hash or the workspace, or "" if the call has no or several hashes.
  *
  * @since 0.1.0
  */
@@ -83,7 +83,7 @@ export interface StoreCall {
 }
 
 /**
- * A plan that is carried out, and the calls so far.
+ * The planned faults, ready to be added to stores, and the calls of these stores.
  *
  * @since 0.1.0
  */
@@ -238,8 +238,8 @@ const pauses: Effect.Effect<void> = Effect.flatMap(Random.nextIntBetween(0, maxP
 )
 
 /**
- * Returns stores whose calls begin and answer after pauses of random length, so that concurrent calls take effect and answer in
- * another order than they were made. The random numbers are those of effect's `Random`. Such stores satisfy all laws.
+ * Returns stores whose calls begin and end with random pauses, so that concurrent calls take effect and answer in a random
+ * order. The random numbers come from effect's `Random`. The stores still satisfy all laws.
  *
  * @category combinators
  * @since 0.1.0

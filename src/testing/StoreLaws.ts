@@ -1,5 +1,5 @@
 /**
- * Laws of the stores behind a repository, as values: whatever a store is made of, it satisfies the same laws.
+ * Laws of the stores behind a repository, as values. Every implementation of the stores must satisfy all laws.
  *
  * @since 0.1.0
  */

@@ -121,8 +121,8 @@ export interface StoreSuiteOptions extends StoreSizes {
 }
 
 /**
- * Declares tests that check every law of stores. `makePlace` makes a new, empty place, and returns the layer of its stores. Each
- * build of the layer opens the same place. The scope of `makePlace` closes at the end of the law.
+ * Declares tests that check every law of stores. `makePlace` makes a new, empty place, such as a directory, and returns the
+ * layer of its stores. Each build of the layer opens the same place. The scope of `makePlace` closes at the end of the law.
  *
  * @example
  * ```ts

@@ -30,23 +30,23 @@ export const withLimits =
 
 type Tagged = { readonly _tag: string }
 
-/** Functions that return laws. The tree of a law exists before its call. */
+/** Functions that return laws. Each law creates its tree before it makes its call. */
 export interface LawForms {
   readonly law: (name: string, body: (fs: Algebra) => Effect.fn.Return<void, unknown, Scope.Scope>) => Law
-  /** Returns a law that the call returns the value. If the value is a record, only the given fields are compared. */
+  /** Returns a law that requires the call to return the value. If the value is a record, only the given fields are compared. */
   readonly answers: <A, E>(
     name: string,
     call: (fs: Algebra) => Effect.Effect<A, E>,
     expected: A extends ReadonlyArray<unknown> | string | boolean | number ? A : { readonly [K in keyof A]?: A[K] | undefined }
   ) => Law
-  /** Returns a law that the call fails with an error of the tag and changes nothing. */
+  /** Returns a law that requires the call to fail with an error of the tag and to change nothing. */
   readonly refuses: <A, E extends Tagged, const Tag extends E["_tag"]>(
     name: string,
     call: (fs: Algebra) => Effect.Effect<A, E>,
     tag: Tag | ReadonlyArray<Tag>,
     fields?: { readonly [field: string]: unknown }
   ) => Law
-  /** Returns a law that the call succeeds, after which the filesystem has the given tree. */
+  /** Returns a law that requires the call to succeed and to leave the given tree. */
   readonly changes: <A, E>(
     name: string,
     call: (fs: Algebra) => Effect.Effect<A, E>,

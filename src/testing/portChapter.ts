@@ -20,7 +20,7 @@ export const expectPortTree = (port: Backend, files: Files): Effect.Effect<void,
 
 export interface PortForms {
   readonly law: (name: string, body: (port: Backend) => Effect.fn.Return<void, unknown, Scope.Scope>) => Law
-  /** Returns a law that the primitive call fails with one of the tags and changes nothing. */
+  /** Returns a law that requires the primitive call to fail with one of the tags and to change nothing. */
   readonly refuses: (
     name: string,
     call: (port: Backend) => Effect.Effect<unknown, Fault, Scope.Scope>,

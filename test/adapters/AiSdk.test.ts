@@ -30,7 +30,7 @@ const call = (toolName: string, input: unknown, toolCallId = "call_1"): Part => 
 
 const say = (text: string): Part => ({ type: "text", text })
 
-/** Returns a model that answers with one of the given turns after another. */
+/** Returns a model that answers with the given turns in order. */
 const scripted = (...turns: ReadonlyArray<ReadonlyArray<Part>>) => {
   const left = [...turns]
   return new MockLanguageModelV4({
@@ -77,7 +77,7 @@ const scripted = (...turns: ReadonlyArray<ReadonlyArray<Part>>) => {
 const stopWhen = isStepCount(10)
 const prompt = "Work on the files."
 
-/** Returns what the model read as the result of its last call. */
+/** Returns the result of the last tool call, as the model received it. */
 const lastResult = (model: MockLanguageModelV4, calls = model.doGenerateCalls): unknown => {
   const message = calls.at(-1)!.prompt.at(-1)!
   const part = message.role === "tool" ? message.content[0] : undefined
@@ -167,7 +167,7 @@ describe("AiSdk with generateText", () => {
     )
   }
 
-  it.effect("an image reaches the model as a file, once", () =>
+  it.effect("an image reaches the model exactly once, as a file", () =>
     Effect.gen(function* () {
       const tools = yield* AiSdk.tools({ tools: ["read_file"] })
       const model = scripted([call("read_file", { path: "dot.png", encoding: "base64" })])
@@ -184,7 +184,7 @@ describe("AiSdk with generateText", () => {
     }).pipe(Effect.provide(files({ "dot.png": png })))
   )
 
-  it.effect("policies, tools of the user's own and events apply", () => {
+  it.effect("policies, events and custom tools are supported", () => {
     const events: Array<ToolInvoked> = []
     const countWords = Tool.make({
       name: "count_words",
@@ -216,7 +216,7 @@ describe("AiSdk with generateText", () => {
     )
   })
 
-  it.effect("read-only tools refuse changes by tools of the user's own too", () =>
+  it.effect("the option readOnly also prevents changes by a custom tool that claims to read", () =>
     Effect.gen(function* () {
       const sly = Tool.make({
         name: "sly",

@@ -27,7 +27,7 @@ const contentsBelow = (directory: string, prefix = ""): Record<string, string> =
     })
   ) as Record<string, string>
 
-describe("AnthropicTools.memory beside the SDK's own implementation", () => {
+describe("AnthropicTools.memory and the SDK's own implementation", () => {
   const names = ["a.md", "b.txt", "d1", "d2", "d1/a.md", "d1/d2", "d1/d2/c.md", "d2/d1/deep.md", ".hidden", "node_modules/x"]
   const texts = ["one\ntwo\nthree\n", "", "tea", "x\n\ny", "$& $1\n", "ä😀\n", "one\n".repeat(400)]
   const words = ["one", "two", "tea", "absent", "x", "$&", "ä", "three\n".trim()]
@@ -60,12 +60,12 @@ describe("AnthropicTools.memory beside the SDK's own implementation", () => {
     }
   }
 
-  /** The cases in which the SDK reports an error of Node, or leaves directories behind after an error. */
+  /** Tests for the cases in which the SDK returns an error of Node, or leaves directories behind after an error. */
   const differs = (theirs: string, { command, new_path: to, old_path: from }: Record<string, unknown>): boolean =>
     /E[A-Z]{3,}|no longer exists/.test(theirs) ||
     (command === "rename" && (String(to).startsWith(`${String(from)}/`) || theirs.includes("does not exist")))
 
-  it.effect("random sessions give the same answers and the same files", () =>
+  it.effect("return the same answers and leave the same files in random sessions", () =>
     Effect.gen(function* () {
       for (let seed = 1; seed <= 40; seed++) {
         const directory = mkdtempSync(join(tmpdir(), "memory-"))

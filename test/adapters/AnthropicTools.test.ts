@@ -28,7 +28,7 @@ const tree: InMemory.Tree = {
 
 const name = "str_replace_based_edit_tool"
 
-/** Requests to the text editor tool in the order in which they are made, and the answers. */
+/** Requests to the text editor tool, in order, with their answers. */
 const editorTable: ReadonlyArray<readonly [title: string, input: unknown, answer: string]> = [
   [
     "a view numbers the lines",
@@ -221,7 +221,7 @@ describe("AnthropicTools.textEditor", () => {
   )
 
   for (const path of ["../x", "/../x", "src/../../x", "a\u0000b", "a\nb"]) {
-    it.effect(`a path such as ${JSON.stringify(path)} gives an error result and changes nothing`, () =>
+    it.effect(`a path such as ${JSON.stringify(path)} returns an error result and changes nothing`, () =>
       Effect.gen(function* () {
         const editor = yield* AnthropicTools.textEditor()
         const requests = [
@@ -238,7 +238,7 @@ describe("AnthropicTools.textEditor", () => {
     )
   }
 
-  it.effect("random requests give results, and never leave the root", () =>
+  it.effect("random requests return results, and never access a path outside the root", () =>
     Effect.gen(function* () {
       const random = randomOf(11)
       const pick = <A>(list: ReadonlyArray<A>): A => list[random(list.length)]!
@@ -287,7 +287,7 @@ describe("AnthropicTools.textEditor", () => {
     }).pipe(Effect.provide(files({ "a.md": "one\n" })))
   )
 
-  it.effect("undo_edit takes back the last edits of a file, newest first", () =>
+  it.effect("undo_edit reverts the edits of a file, the latest first", () =>
     Effect.gen(function* () {
       const editor = yield* AnthropicTools.textEditor({ version: "text_editor_20250124" })
       assert.deepStrictEqual([editor.type, editor.name], ["text_editor_20250124", "str_replace_editor"])
@@ -308,7 +308,7 @@ describe("AnthropicTools.textEditor", () => {
     }).pipe(Effect.provide(files({ "a.md": "one\n" })))
   )
 
-  it.effect("undo_edit does not take back what others changed since", () =>
+  it.effect("undo_edit fails if another program has changed the file since the edit", () =>
     Effect.gen(function* () {
       const editor = yield* AnthropicTools.textEditor({ version: "text_editor_20241022" })
       const fs = yield* Filesystem
@@ -319,7 +319,7 @@ describe("AnthropicTools.textEditor", () => {
     }).pipe(Effect.provide(files({ "a.md": "one\n" })))
   )
 
-  it.effect("the number of characters is limited without a half character", () =>
+  it.effect("a view is cut at maxCharacters, but never within a character", () =>
     Effect.gen(function* () {
       const editor = yield* AnthropicTools.textEditor({ maxCharacters: 4 })
       assert.strictEqual(editor.max_characters, 4)
@@ -339,7 +339,7 @@ describe("AnthropicTools.textEditor", () => {
     }).pipe(Effect.provide(Layer.mergeAll(files({ "a.md": "one" }), Policy.readOnly)))
   )
 
-  it.effect("a filesystem that refuses changes denies the permission", () =>
+  it.effect("every change on a read-only filesystem fails with the provider's text for denied permission", () =>
     Effect.gen(function* () {
       const editor = yield* AnthropicTools.textEditor()
       const requests = [
@@ -354,7 +354,7 @@ describe("AnthropicTools.textEditor", () => {
     )
   )
 
-  it.effect("a file must be viewed before a change if a policy says so", () =>
+  it.effect("a policy can require that a file is viewed before a change", () =>
     Effect.gen(function* () {
       const editor = yield* AnthropicTools.textEditor()
       const change = { command: "str_replace", path: "a.md", old_str: "one", new_str: "two" }
@@ -364,7 +364,7 @@ describe("AnthropicTools.textEditor", () => {
     }).pipe(Effect.provide(Layer.mergeAll(files({ "a.md": "one" }), Policy.readBeforeWrite)))
   )
 
-  it.effect("events name the tool and hide the texts", () => {
+  it.effect("events contain the name of the tool, but not the texts", () => {
     const events: Array<ToolInvoked> = []
     return Effect.gen(function* () {
       const editor = yield* AnthropicTools.textEditor()
@@ -404,7 +404,7 @@ describe("AnthropicTools.textEditor", () => {
   )
 })
 
-/** Returns a client whose requests a script answers, and the bodies of the requests. */
+/** Returns a client that answers requests with the given turns, and the bodies of the requests. */
 const scriptedClient = (turns: ReadonlyArray<ReadonlyArray<object>>) => {
   const bodies: Array<{ readonly messages: ReadonlyArray<{ readonly content: unknown }>; readonly tools: unknown }> = []
   const client = new Anthropic({

@@ -133,7 +133,7 @@ const calls: ReadonlyArray<readonly [title: string, call: Call]> = [
 
 const errorOf = async (answer: unknown): Promise<unknown> => ((await answer) as { readonly error?: unknown }).error
 
-/** Calls that the protocol allows, and that have no meaning here. */
+/** Calls that the protocol allows, but that the backend refuses. */
 const refused: ReadonlyArray<readonly [title: string, error: string, call: Call]> = [
   ["ls above the root", "Error listing '/../etc': Path traversal not allowed", (backend) => backend.ls("/../etc")],
   ["read above the root", "Error reading file '../x': Path traversal not allowed", (backend) => backend.read("../x")],
@@ -179,7 +179,7 @@ const refused: ReadonlyArray<readonly [title: string, error: string, call: Call]
   ["glob with a number", "Error searching '/': Pattern must be a string", (backend) => backend.glob(7 as never)]
 ]
 
-/** A model that gives its messages in order, and keeps what it was asked. */
+/** A model that returns its messages in order and records its requests. */
 class Scripted extends BaseChatModel {
   readonly script: Array<AIMessage>
   readonly asked: Array<ReadonlyArray<BaseMessage>> = []
@@ -229,7 +229,7 @@ const runAgent = async (backend: Backend): Promise<ReadonlyArray<unknown>> => {
 
 describe("DeepAgents", () => {
   for (const [title, call] of calls) {
-    it.effect(`${title} gives what FilesystemBackend gives, and leaves the same files`, () =>
+    it.effect(`${title} has the result of FilesystemBackend, and leaves the same files`, () =>
       Effect.gen(function* () {
         const use = async (backend: Backend) => {
           await plant(backend)
@@ -242,7 +242,7 @@ describe("DeepAgents", () => {
   }
 
   for (const [title, error, call] of refused) {
-    it.effect(`${title} gives an error of the protocol and changes nothing`, () =>
+    it.effect(`${title} returns an error of the protocol and changes nothing`, () =>
       over(InMemory.layer(), async (backend) => {
         await plant(backend)
         const before = await tree(backend)
@@ -252,7 +252,7 @@ describe("DeepAgents", () => {
     )
   }
 
-  it.effect("an agent's tools answer the same as over FilesystemBackend", () =>
+  it.effect("an agent's tools return the same results as over FilesystemBackend", () =>
     Effect.gen(function* () {
       const expected = yield* Effect.promise(() => runAgent(own()))
       const actual = yield* over(InMemory.layer(), runAgent)
@@ -263,7 +263,7 @@ describe("DeepAgents", () => {
     })
   )
 
-  it.effect("ten edits at the same time all remain", () =>
+  it.effect("ten concurrent edits of a file are all kept", () =>
     over(InMemory.layer(), async (backend) => {
       const names = Array.from({ length: 10 }, (_, at) => `<${at}>`)
       await backend.write("/a", names.join("\n"))
@@ -285,7 +285,7 @@ describe("DeepAgents", () => {
     })
   )
 
-  it.effect("grep stops at maxCount and says so", () =>
+  it.effect("grep stops at maxCount and reports the truncation", () =>
     over(InMemory.layer(), async (backend) => {
       await plant(backend)
       assert.deepStrictEqual(await backend.grep("needle", null, null, 1), {
@@ -309,7 +309,7 @@ describe("DeepAgents", () => {
     )
   )
 
-  it.effect("a full filesystem answers with an error and keeps the old file", () =>
+  it.effect("a write to a full filesystem returns an error and keeps the old file", () =>
     over(InMemory.layer().pipe(Filesystem.decorate(Decorator.quota({ maxBytes: 5 }))), async (backend) => {
       await backend.write("/a", "old")
       assert.strictEqual(

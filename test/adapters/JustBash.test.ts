@@ -60,7 +60,7 @@ const makeRandom = (seed: number) => (): number => {
 }
 
 /**
- * Makes a random session. Its commands avoid the places where InMemoryFs contradicts POSIX: InMemoryFs replaces a link
+ * Makes a random session. Its commands avoid the cases in which InMemoryFs contradicts POSIX: InMemoryFs replaces a link
  * that is written to, resets the mode of a file that is written to, merges a moved directory into another, replaces a
  * directory by a file, creates entries below a file, and cannot list a directory behind a link.
  */
@@ -280,7 +280,7 @@ const calls: Calls = [
   ]
 ]
 
-/** Calls that the interface or untyped code allows, and that have no meaning here. */
+/** Calls that the interface or untyped code allows, but that the filesystem refuses. */
 const refused: ReadonlyArray<readonly [title: string, code: string, call: (fs: IFileSystem) => Promise<unknown>]> = [
   ["an encoding that just-bash does not have", "EINVAL", (fs) => fs.readFile("/d/a", "utf16le" as never)],
   ["a text in an unknown encoding", "EINVAL", (fs) => fs.writeFile("/d/a", "x", "utf16le" as never)],
@@ -306,7 +306,7 @@ const refused: ReadonlyArray<readonly [title: string, code: string, call: (fs: I
 ]
 
 describe("JustBash", () => {
-  it.effect("random sessions of bash print the same and leave the same files as over InMemoryFs", () =>
+  it.effect("random sessions of bash have the same output and files as over InMemoryFs", () =>
     Effect.gen(function* () {
       for (const [seed, commands] of sessions) {
         const expected = yield* Effect.promise(() => execute(bare(), commands))
@@ -316,7 +316,7 @@ describe("JustBash", () => {
     })
   )
 
-  it.effect("random sessions of bash print the same on a host as in memory", () =>
+  it.effect("random sessions of bash have the same output on a host as in memory", () =>
     Effect.gen(function* () {
       for (const [seed, commands] of sessions.slice(0, sessions.length / 4)) {
         const here = commands.filter((command) => !command.startsWith("ln -s /"))
@@ -327,7 +327,7 @@ describe("JustBash", () => {
   )
 
   for (const [title, call] of calls) {
-    it.effect(`${title} gives what InMemoryFs gives`, () =>
+    it.effect(`${title} has the result of InMemoryFs`, () =>
       Effect.gen(function* () {
         const use = (fs: IFileSystem) => plant(fs).then(() => outcome(() => call(fs)))
         assert.deepStrictEqual(yield* over(memory, use), yield* Effect.promise(() => use(bare())))
@@ -351,7 +351,7 @@ describe("JustBash", () => {
     )
   }
 
-  it.effect("a snapshot takes back what a script did", () =>
+  it.effect("restoring a snapshot undoes the changes of a script", () =>
     Effect.gen(function* () {
       const snapshots = yield* Snapshots.Snapshots
       const fs = yield* JustBash.make()

@@ -30,7 +30,7 @@ const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const text = (value: Uint8Array | undefined): string | undefined => value && new TextDecoder().decode(value)
 
 describe("LangChain.tools", () => {
-  it.effect("a call of a model gives a tool message with the result as its artifact", () =>
+  it.effect("a tool call of a model returns a tool message with the result as its artifact", () =>
     Effect.gen(function* () {
       const tools = yield* LangChain.tools(DynamicStructuredTool, { tools: "seven" })
       assert.isTrue(tools.every((tool) => tool instanceof StructuredTool))
@@ -45,7 +45,7 @@ describe("LangChain.tools", () => {
     }).pipe(Effect.provide(files()))
   )
 
-  it.effect("a call with plain arguments gives the content", () =>
+  it.effect("a call with plain arguments returns only the content", () =>
     Effect.gen(function* () {
       const [read] = yield* LangChain.tools(DynamicStructuredTool, { tools: ["read_file"] })
       assert.match(String(yield* Effect.promise(() => read!.invoke({ path: "a.md" }))), /one/)
@@ -80,7 +80,7 @@ describe("LangChain.tools", () => {
     )
   }
 
-  it.effect("policies and tools of the user's own apply", () =>
+  it.effect("policies and custom tools are supported", () =>
     Effect.gen(function* () {
       const double = Tool.make({
         name: "double",
@@ -133,7 +133,7 @@ const collect = async (keys: AsyncGenerator<string>): Promise<ReadonlyArray<stri
 }
 
 describe("LangChain.store", () => {
-  it.effect("random programs give the same answers as LangChain's own InMemoryStore", () =>
+  it.effect("random programs have the same results as with LangChain's own InMemoryStore", () =>
     Effect.gen(function* () {
       const keys = ["a.md", "b.txt", "d/a.md", "d/e/f.md", "d/e/g", ".hidden", "with blank", "ä😀.md"]
       for (let seed = 1; seed <= 30; seed++) {
@@ -207,7 +207,7 @@ describe("LangChain.store", () => {
     }).pipe(Effect.provide(files()))
   )
 
-  it.effect("a directory is no value: it is not read, replaced or deleted", () =>
+  it.effect("a directory is not a value: the store does not read, replace or delete it", () =>
     Effect.gen(function* () {
       const store = yield* LangChain.store(BaseStore)
       assert.deepStrictEqual(yield* Effect.promise(() => store.mget(["d", "d/a.md/b"])), [undefined, undefined])
@@ -221,7 +221,7 @@ describe("LangChain.store", () => {
     }).pipe(Effect.provide(files({ d: { "a.md": "x" }, empty: {} })))
   )
 
-  it.effect("the keys can be read in part", () =>
+  it.effect("yieldKeys may be stopped after the first key", () =>
     Effect.gen(function* () {
       const store = yield* LangChain.store(BaseStore)
       const first = yield* Effect.promise(async () => {

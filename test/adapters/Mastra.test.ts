@@ -263,7 +263,7 @@ const calls: Calls = [
   ["realpath above the root", (fs) => fs.realpath!("../x")]
 ]
 
-/** Calls that LocalFilesystem answers with an error of Node, or in a way that makes no sense here. */
+/** Calls that fail with an error of the package, where LocalFilesystem fails with an error of Node or does not fail. */
 const refused: ReadonlyArray<
   readonly [title: string, name: string, code: string, call: (fs: WorkspaceFilesystem) => Promise<unknown>]
 > = [
@@ -459,7 +459,7 @@ const useTools = async (filesystem: WorkspaceFilesystem) => {
 
 describe("Mastra", () => {
   for (const [title, call] of calls) {
-    it.effect(`${title} gives what LocalFilesystem gives, and leaves the same files`, () =>
+    it.effect(`${title} has the result of LocalFilesystem, and leaves the same files`, () =>
       Effect.gen(function* () {
         const use = async (fs: WorkspaceFilesystem) => ({ answer: await outcome(() => call(fs)), files: await picture(fs) })
         const expected = yield* Effect.promise(() => use(own()))
@@ -483,7 +483,7 @@ describe("Mastra", () => {
     )
   }
 
-  it.effect("random programs give the same answers and files as over LocalFilesystem, in memory and on a host", () =>
+  it.effect("random programs have the same results and files as over LocalFilesystem, in memory and on a host", () =>
     Effect.gen(function* () {
       for (let seed = 1; seed <= runs(40); seed++) {
         const steps = program(seed)
@@ -495,7 +495,7 @@ describe("Mastra", () => {
     })
   )
 
-  it.effect("the tools of a workspace answer the same as over LocalFilesystem", () =>
+  it.effect("the tools of a workspace return the same results as over LocalFilesystem", () =>
     Effect.gen(function* () {
       const use = async (fs: WorkspaceFilesystem) => ({ answers: await useTools(fs), files: await picture(fs) })
       const expected = yield* Effect.promise(() => use(own()))
@@ -552,7 +552,7 @@ describe("Mastra", () => {
     )
   }
 
-  it.effect("a change between the comparison of the time and the write is not lost", () => {
+  it.effect("expectedMtime detects a change between the check of the time and the write", () => {
     const meddling = Layer.effect(
       Filesystem.Filesystem,
       Effect.map(Filesystem.Filesystem, (fs) => ({
@@ -571,7 +571,7 @@ describe("Mastra", () => {
     })
   })
 
-  it.effect("a full filesystem fails with ENOSPC and keeps the old file", () =>
+  it.effect("a write to a full filesystem fails with ENOSPC and keeps the old file", () =>
     over(InMemory.layer().pipe(Filesystem.decorate(Decorator.quota({ maxBytes: 5 }))), async (fs) => {
       await fs.writeFile("a", "old")
       assert.deepStrictEqual(await outcome(() => fs.writeFile("a", "too long")), {
@@ -597,7 +597,7 @@ describe("Mastra", () => {
     })
   })
 
-  it.effect("links in a directory are copied as links, also over links, and their targets stay", () =>
+  it.effect("links in a directory are copied as links, also over links, without a change of their targets", () =>
     over(
       InMemory.layer({ tree: { d: { a: "one", l: { link: "a" }, broken: { link: "none" } }, x: { l: "own" } } }),
       async (fs) => {
@@ -626,7 +626,7 @@ describe("Mastra", () => {
     })
   )
 
-  it.effect("it is a mount of a CompositeFilesystem", () =>
+  it.effect("the filesystem can be mounted in a CompositeFilesystem", () =>
     over(memory, async (fs) => {
       const composite = new Package.CompositeFilesystem({ mounts: { "/mine": fs, "/local": own({ x: "one" }) } })
       await composite.copyFile("/local/x", "/mine/d/x")
@@ -635,7 +635,7 @@ describe("Mastra", () => {
     })
   )
 
-  it.effect("two filesystems have different ids, and both describe themselves", () =>
+  it.effect("two filesystems have different ids, and both have instructions for the agent", () =>
     over(memory, (one) =>
       Effect.runPromise(
         over(memory, async (other) => {

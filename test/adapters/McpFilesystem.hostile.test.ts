@@ -1,4 +1,4 @@
-/** A server that lies, stops or never stops: calls fail with typed errors, and no process stays. */
+/** Tests with servers that answer wrongly, exit or never exit: calls fail with typed errors, and no process is left. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -29,7 +29,7 @@ const withServer = async <A>(
   const exit = await Effect.runPromiseExit(Effect.provide(program, layer))
   const pids = Fs.readFileSync(pidFile, "utf8").trim().split("\n").map(Number)
   for (let i = 0; i < 40 && pids.some(isAlive); i++) await new Promise((resolve) => setTimeout(resolve, 50))
-  assert.deepStrictEqual(pids.filter(isAlive), [], "processes after the scope has closed")
+  assert.deepStrictEqual(pids.filter(isAlive), [], "no process is left after the scope has closed")
   return exit
 }
 
@@ -73,15 +73,15 @@ describe("a hostile MCP server", () => {
     "other text": ["IoError EPROTO"],
     "negative sizes": ["IoError EPROTO"],
     "sizes beyond 2^53": ["IoError EPROTO"],
-    "errors of protocol": ["IoError EPROTO"],
+    "protocol errors": ["IoError EPROTO"],
     "no JSON": ["IoError EPROTO"],
     "no answer": ["Unavailable"],
     "an answer to another request": ["Unavailable"],
     "messages without an end": ["Unavailable"],
     "a line without an end": ["IoError EMSGSIZE"],
     "a huge answer": ["IoError EMSGSIZE"],
-    "an end": ["Unavailable"],
-    "an end in an answer": ["Unavailable"]
+    "an early exit": ["Unavailable"],
+    "an exit within an answer": ["Unavailable"]
   }
   for (const [mode, tags] of Object.entries(expected)) {
     it(`each call on a server with ${mode} fails with ${tags.join(" or ")}`, { timeout: 60_000 }, async () => {
@@ -97,7 +97,7 @@ describe("a hostile MCP server", () => {
     assert.strictEqual(tagOf(exit), "IoError EPROTO")
   })
 
-  it("a write that the server reports but has not done fails", { timeout: 30_000 }, async () => {
+  it("a write fails if the server reports success but has not written", { timeout: 30_000 }, async () => {
     const exit = await withServer(
       "none",
       Filesystem.use((fs) => Effect.all([Effect.exit(fs.write("file", "longer than before")), fs.readString("file")]))
@@ -108,15 +108,19 @@ describe("a hostile MCP server", () => {
     assert.strictEqual(exit.value[1], "hello")
   })
 
-  it("a new file whose target always exists is not written again and again", { timeout: 30_000 }, async () => {
-    const outcome = (mode: "create" | "overwrite" | "append") =>
-      withServer(
-        "targets that always exist",
-        Filesystem.use((fs) => fs.write("new", "x", { mode }))
-      )
-    assert.strictEqual(tagOf(await outcome("create")), "AlreadyExists")
-    for (const mode of ["overwrite", "append"] as const) assert.strictEqual(tagOf(await outcome(mode)), "IoError undefined")
-  })
+  it(
+    "a write to a new file ends with an error if the server always reports that the file exists",
+    { timeout: 30_000 },
+    async () => {
+      const outcome = (mode: "create" | "overwrite" | "append") =>
+        withServer(
+          "targets that always exist",
+          Filesystem.use((fs) => fs.write("new", "x", { mode }))
+        )
+      assert.strictEqual(tagOf(await outcome("create")), "AlreadyExists")
+      for (const mode of ["overwrite", "append"] as const) assert.strictEqual(tagOf(await outcome(mode)), "IoError undefined")
+    }
+  )
 
   const openings: Readonly<Record<string, string>> = {
     "no start": "Unavailable",
@@ -125,7 +129,7 @@ describe("a hostile MCP server", () => {
     "another root": "AccessDenied"
   }
   for (const [mode, tag] of Object.entries(openings)) {
-    it(`a server with ${mode} is not opened: ${tag}`, { timeout: 30_000 }, async () => {
+    it(`opening a server with ${mode} fails with ${tag}`, { timeout: 30_000 }, async () => {
       assert.strictEqual(
         tagOf(
           await withServer(
@@ -153,7 +157,7 @@ describe("a hostile MCP server", () => {
     assert.strictEqual(tagOf(elapsed), "success")
   })
 
-  it("a server that ignores SIGTERM is killed, with its own processes", { timeout: 60_000 }, async () => {
+  it("a server that ignores SIGTERM is killed, with its child processes", { timeout: 60_000 }, async () => {
     assert.strictEqual(tagOf(await withServer("stubborn", calls[0]![1])), "Unavailable")
   })
 })

@@ -63,7 +63,7 @@ describe("McpFilesystem", () => {
       )
     }))
 
-  it("reports size, mode and times of a file, the times in whole seconds", () =>
+  it("reports the size, the mode and, in whole seconds, the times of a file", () =>
     run(function* (fs) {
       Fs.writeFileSync(on("a"), "12345", { mode: 0o640 })
       Fs.utimesSync(on("a"), 1_600_000_000, 1_600_000_000.5)
@@ -73,7 +73,7 @@ describe("McpFilesystem", () => {
       assert.strictEqual(Fs.statSync(on("a")).mode & 0o777, 0o640)
     }))
 
-  it("fails with Unsupported, and changes nothing, where the server has no tool", () =>
+  it("fails with Unsupported, and changes nothing, if the server has no tool for a call", () =>
     run(function* ({ port, ...fs }) {
       yield* fs.write("a", "old a")
       yield* fs.write("b", "old b")
@@ -99,14 +99,14 @@ describe("McpFilesystem", () => {
       assert.notInclude(error.message, root)
     }))
 
-  it("appends parts of one character", () =>
+  it("appends text that is not ASCII", () =>
     run(function* ({ port, ...fs }) {
       yield* fs.write("a", "x")
       yield* port.write<never, never>(path("a"), new TextEncoder().encode("é"), "append")
       assert.strictEqual(Fs.readFileSync(on("a"), "utf8"), "xé")
     }))
 
-  it("shows symlinks, and neither follows, replaces nor moves them", () =>
+  it("lists symlinks, but does not follow, replace or move them", () =>
     run(function* ({ port, ...fs }) {
       const outside = newDirectory()
       Fs.writeFileSync(join(outside, "secret"), "secret")
@@ -145,7 +145,7 @@ describe("McpFilesystem", () => {
       assert.strictEqual(Fs.readFileSync(join(outside, "secret"), "utf8"), "secret")
     }))
 
-  it("never takes a name for that of an entry with another Unicode form", () =>
+  it("never confuses a name with a name in another Unicode form", () =>
     run(function* (fs) {
       const [composed, decomposed] = ["\u00e9", "e\u0301"]
       Fs.writeFileSync(on(decomposed!), "old")
@@ -160,7 +160,7 @@ describe("McpFilesystem", () => {
       assert.strictEqual((yield* fs.list("d")).length, 2)
     }))
 
-  it("lists names with line feeds and marks as they are, and no others", () =>
+  it("lists names with line feeds or with the marks of the server, unless a name looks like two names", () =>
     run(function* ({ port }) {
       for (const name of ["a\nb", "[DIR] c", "x\n[FILE] y", "e'\"\u2028f"]) Fs.writeFileSync(on(name), name)
       const children = yield* port.list(path("."))
@@ -171,7 +171,7 @@ describe("McpFilesystem", () => {
       ])
     }))
 
-  it("refuses files that are larger than maxFileBytes, in both directions", () =>
+  it("refuses to read or write a file that is larger than maxFileBytes", () =>
     run(
       function* (fs) {
         Fs.writeFileSync(on("large"), "x".repeat(1001))
@@ -214,7 +214,7 @@ describe("McpFilesystem", () => {
       )
     )
 
-  it("has one of the server's directories as its root", { timeout: 60_000 }, async () => {
+  it("accepts only an allowed directory of the server as its root", { timeout: 60_000 }, async () => {
     const [one, two] = [newDirectory(), newDirectory()]
     assert.strictEqual(await opened({}, one), one)
     assert.strictEqual(await opened({}, one, two), "InvalidArgument")

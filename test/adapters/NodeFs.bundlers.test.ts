@@ -1,4 +1,4 @@
-/** Runs bundlers, globs and archives of other people over NodeFs in memory. */
+/** Runs third-party bundlers, glob libraries and an archiver over NodeFs in memory. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import fastGlob from "fast-glob"
@@ -127,7 +127,7 @@ describe("bundlers over NodeFs", () => {
     load: (id: string) => (id.startsWith("\0") ? null : fs.promises.readFile(id, "utf8"))
   })
 
-  it("rolldown reads its input from memory with a plugin of a few lines", async () => {
+  it("rolldown reads its input from memory with a short plugin", async () => {
     const fs = await makeFs()
     const build = await rolldown({ input: "/src/main.js", plugins: [plugin(fs)] })
     const { output } = await build.generate({ format: "iife" })

@@ -90,7 +90,7 @@ const work = async (fs: Git.FsClient & { readonly promises: NodeFs.Promises }, d
 }
 
 describe("isomorphic-git over NodeFs", () => {
-  it("inits, adds, commits, branches, checks out and reports the same in memory, on a host and over node:fs, and git accepts it", async () => {
+  it("has the same results in memory, on a host and over node:fs, and git accepts the repository", async () => {
     const { fs, node } = await makeWorkspace()
     const disk = newDirectory()
     const actual = await work(node, "/repo")
@@ -110,7 +110,7 @@ describe("isomorphic-git over NodeFs", () => {
     assert.strictEqual(git(join(host, "repo"), "fsck", "--full", "--strict"), "")
   })
 
-  it("clones a packed repository of 1,000 files, and commits to it; git finds it intact on a disk", async () => {
+  it("clones a packed repository of 1,000 files and commits to the clone, which git finds intact", async () => {
     const disk = newDirectory()
     const origin = join(disk, "origin")
     Fs.mkdirSync(origin)

@@ -1,4 +1,4 @@
-/** Compares signals, iterables and closed handles with those of `node:fs` on a disk. */
+/** Compares calls with signals, iterables and closed handles to the same calls of `node:fs` on a disk. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as NodeFileSystem from "node:fs"

@@ -1,4 +1,4 @@
-/** Tests NodeFs with programs that do not wait, abort, throw in their listeners, or ask for more than there is. */
+/** Tests NodeFs with programs that make concurrent calls, abort calls, throw in listeners or use excessive sizes. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -57,8 +57,8 @@ const failure = async (run: () => unknown): Promise<NodeJS.ErrnoException> => {
   return assert.fail("the call did not fail")
 }
 
-describe("a handle of NodeFs whose program does not wait", () => {
-  it("writes without a position one after another", async () => {
+describe("a handle of NodeFs with concurrent calls", () => {
+  it("performs writes without a position in the order of the calls", async () => {
     const fs = await over(makeSlow().layer)
     const handle = await fs.promises.open("/n", "w")
     await Promise.all(["one,", "two,", "three"].map((text) => handle.write(text)))
@@ -66,14 +66,14 @@ describe("a handle of NodeFs whose program does not wait", () => {
     assert.strictEqual(await fs.promises.readFile("/n", "utf8"), "one,two,three")
   })
 
-  it("reads without a position one after another", async () => {
+  it("performs reads without a position in the order of the calls", async () => {
     const fs = await over(makeSlow().layer)
     await using handle = await fs.promises.open("/a.txt")
     const [one, two] = await Promise.all([handle.read(Buffer.alloc(2)), handle.read(Buffer.alloc(2))])
     assert.deepStrictEqual([one.buffer.toString(), two.buffer.toString()], ["al", "ph"])
   })
 
-  it("close waits for the calls that still run, and leaves nothing open", async () => {
+  it("waits in close for its running calls, and leaves no file open", async () => {
     const { layer, open } = makeSlow()
     const fs = await over(layer)
     const handle = await fs.promises.open("/big.txt")
@@ -91,7 +91,7 @@ describe("a handle of NodeFs whose program does not wait", () => {
 })
 
 describe("an aborted call of NodeFs", () => {
-  it("leaves nothing open", async () => {
+  it("leaves no file open", async () => {
     const { layer, open } = makeSlow()
     const fs = await over(layer)
     const abort = new AbortController()
@@ -118,7 +118,7 @@ describe("an aborted call of NodeFs", () => {
   })
 })
 
-describe("a size that no memory has", () => {
+describe("a size that exceeds the memory", () => {
   it("fails with EFBIG, as on a disk", async () => {
     const fs = await over(InMemory.layer({ tree }))
     const handle = await fs.promises.open("/a.txt", "r+")
@@ -131,7 +131,7 @@ describe("a size that no memory has", () => {
 })
 
 describe("a watcher of NodeFs", () => {
-  it("survives a listener that throws, and the error is not lost", async () => {
+  it("continues after a listener throws, and the error is uncaught as in Node", async () => {
     const fs = await over(InMemory.layer({ tree }))
     const others = process.listeners("uncaughtException")
     process.removeAllListeners("uncaughtException")

@@ -18,7 +18,7 @@ const makeFs = (options?: NodeFs.NodeFsOptions) => over(InMemory.layer({ tree })
 
 const later = Effect.promise(() => Promise.resolve())
 
-/** An InMemory whose answers come later, as those of a host do. */
+/** An asynchronous InMemory, which answers later, as a host does. */
 const asynchronous = InMemory.layer({ tree }).pipe(
   decorate((fs: Algebra) => {
     const { port } = fs
@@ -43,7 +43,7 @@ const failure = async (run: () => unknown): Promise<NodeJS.ErrnoException> => {
 }
 
 describe("a call of NodeFs", () => {
-  it("has the same answer as a promise, with a callback and synchronously", async () => {
+  it("has the same result as a promise, with a callback and synchronously", async () => {
     const fs = await makeFs()
     const asCallback = await promisify(fs.readFile)("/a.txt", "utf8")
     assert.deepStrictEqual(
@@ -200,7 +200,7 @@ describe("Stats and Dirent of NodeFs", () => {
 })
 
 describe("a FileHandle of NodeFs", () => {
-  it("reads and writes at positions, and all calls see its writes before it is closed", async () => {
+  it("reads and writes at positions, and other calls see the writes before the handle is closed", async () => {
     const fs = await makeFs()
     const handle = await fs.promises.open("/a.txt", "r+")
     await handle.write("AL", 0)
@@ -241,7 +241,7 @@ describe("a FileHandle of NodeFs", () => {
     assert.strictEqual(fs.readFileSync("/a.txt", "utf8"), "whole")
   })
 
-  it("offers lines and streams, and is disposed", async () => {
+  it("has readLines, streams and `await using`", async () => {
     const fs = await makeFs()
     await fs.promises.writeFile("/lines", ["one\n", "two\n"])
     const lines = []
@@ -256,7 +256,7 @@ describe("a FileHandle of NodeFs", () => {
   })
 })
 
-describe("the streams of NodeFs", () => {
+describe("the streams and iterables of NodeFs", () => {
   it("read ranges, write, append, and report errors as events", async () => {
     const fs = await makeFs()
     assert.strictEqual(await text(fs.createReadStream("/a.txt", { start: 1, end: 3 })), "lph")
@@ -271,7 +271,7 @@ describe("the streams of NodeFs", () => {
     assert.strictEqual(error.message, "ENOENT: no such file or directory, open '/zz'")
   })
 
-  it("an iterable that fails leaves the old content", async () => {
+  it("keep the old content if an iterable fails", async () => {
     const fs = await makeFs()
     const chunks = async function* () {
       yield "half"
@@ -317,7 +317,7 @@ describe("watch of NodeFs", () => {
   })
 })
 
-describe("NodeFs over a backend that answers later", () => {
+describe("NodeFs over an asynchronous backend", () => {
   it("fails with ENOSYS for every synchronous call, and no change comes later", async () => {
     const fs = await over(asynchronous, NodeFs.make())
     for (const call of [

@@ -12,7 +12,7 @@ import { randomOf } from "./random.ts"
 
 const files = (tree: InMemory.Tree = {}) => InMemory.layer({ tree })
 
-/** Runs recorded items, which may have any shape. */
+/** Runs the items, which may be malformed. */
 const run = (tools: OpenAiTools.OpenAiTools, items: ReadonlyArray<unknown>): Effect.Effect<ReadonlyArray<ResponseInputItem>> =>
   Effect.promise(() => tools.run(items as ReadonlyArray<ResponseOutputItem>))
 
@@ -63,7 +63,7 @@ describe("OpenAiTools with function calls", () => {
     }).pipe(Effect.provide(files()))
   )
 
-  it.effect("a call gives an output with its call id and its caller", () =>
+  it.effect("the output of a call has the call id and the caller", () =>
     Effect.gen(function* () {
       const tools = yield* OpenAiTools.tools({ tools: "seven" })
       const caller = { type: "program", caller_id: "p1" } as const
@@ -79,7 +79,7 @@ describe("OpenAiTools with function calls", () => {
     }).pipe(Effect.provide(files()))
   )
 
-  it.effect("an image is an input image", () =>
+  it.effect("an image in a result becomes an input image", () =>
     Effect.gen(function* () {
       const tools = yield* OpenAiTools.tools({ tools: ["read_file"] })
       const [item] = yield* run(tools, [functionCall("read_file", { path: "dot.png", encoding: "base64" })])
@@ -97,7 +97,7 @@ describe("OpenAiTools with function calls", () => {
     ["climb out of the root", functionCall("write_file", { path: "../a", content: "x" }), /\.\.\/a/],
     ["are cut", functionCall("write_file", { path: "a", content: "x" }, { status: "incomplete" }), /incomplete/]
   ] as const) {
-    it.effect(`a call whose arguments ${title} gives an output that says so, and changes nothing`, () =>
+    it.effect(`a call whose arguments ${title} returns an error for the model, and changes nothing`, () =>
       Effect.gen(function* () {
         const tools = yield* OpenAiTools.tools({ tools: "seven" })
         const [item] = yield* run(tools, [call])
@@ -215,7 +215,7 @@ const recordingSandbox = (seen: Array<readonly [ReadonlyArray<string>, ExecOptio
 }
 
 describe("OpenAiTools with shell calls", () => {
-  it.effect("without a sandbox there is no shell tool, and its calls have no output", () =>
+  it.effect("without a sandbox there is no shell tool, and shell calls have no output", () =>
     Effect.gen(function* () {
       const tools = yield* OpenAiTools.tools()
       assert.isUndefined(tools.definitions.find(({ type }) => type === "shell"))
@@ -259,7 +259,7 @@ describe("OpenAiTools with shell calls", () => {
     }).pipe(Effect.provide([files(), recordingSandbox(seen)]))
   })
 
-  it.effect("a command that is refused has its reason on the standard error", () => {
+  it.effect("the standard error of a refused command states the reason", () => {
     const seen: Array<readonly [ReadonlyArray<string>, ExecOptions | undefined]> = []
     return Effect.gen(function* () {
       const tools = yield* OpenAiTools.tools()
@@ -279,7 +279,7 @@ describe("OpenAiTools with shell calls", () => {
 })
 
 describe("OpenAiTools with forged items", () => {
-  it.effect("random fields give outputs or nothing, and change no file", () => {
+  it.effect("items with random fields change no file", () => {
     const seen: Array<readonly [ReadonlyArray<string>, ExecOptions | undefined]> = []
     return Effect.gen(function* () {
       const tools = yield* OpenAiTools.tools()

@@ -50,7 +50,7 @@ const flood = (write) => {
   more()
 }
 
-/** What each mode does instead of an answer. */
+/** The behaviour of each mode instead of a correct answer. */
 const dishonest = {
   "wrong types": (id) => send({ id, result: { content: 5 } }),
   "a number as text": (id) => send({ id, result: { content: [{ type: "text", text: 7 }] } }),
@@ -64,7 +64,7 @@ const dishonest = {
       id,
       result: name === "list_directory" && args.path === root ? textResult("[FILE] ../../etc/passwd") : honest(name, args)
     }),
-  "errors of protocol": (id) => send({ id, error: { code: -32603, message: "no" } }),
+  "protocol errors": (id) => send({ id, error: { code: -32603, message: "no" } }),
   "no JSON": () => process.stdout.write("this is not JSON\n"),
   "no answer": () => {},
   stubborn: () => {},
@@ -82,8 +82,8 @@ const dishonest = {
   "messages without an end": () => flood(() => send({ method: "notifications/message", params: { level: "info", data: "x" } })),
   "a line without an end": () => flood(() => process.stdout.write("x".repeat(65_536))),
   "a huge answer": (id) => send({ id, result: textResult("x".repeat(40_000_000)) }),
-  "an end": () => process.exit(0),
-  "an end in an answer": (id) => {
+  "an early exit": () => process.exit(0),
+  "an exit within an answer": (id) => {
     process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result: textResult("x".repeat(1000)) }).slice(0, 500))
     setTimeout(() => process.exit(1), 50)
   }

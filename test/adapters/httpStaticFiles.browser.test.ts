@@ -69,7 +69,7 @@ const withPage = Effect.map(
 const textOf = (page: Page) => () => page.textContent("#text")
 
 describe.skipIf(!hasChromium("HttpStaticFiles in a browser"))("a browser on HttpStaticFiles", () => {
-  it.live("loads a page with a style, modules and data, asks again with the ETag, and sees a change", () =>
+  it.live("loads a page with a style, modules and data, revalidates with the ETag, and sees a change", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fs, origin } = yield* serving

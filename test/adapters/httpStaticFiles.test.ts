@@ -177,16 +177,18 @@ describe("HttpStaticFiles", () => {
     )
   )
 
-  it.effect("serves below a prefix, with Cache-Control, and the index for missing pages of a single-page app", () =>
-    serving(
-      (get) =>
-        Effect.gen(function* () {
-          const page = yield* get("/app/some/page", { accept: "text/html" })
-          assert.strictEqual(yield* bodyOf(page), "<p>hello")
-          assert.strictEqual(page.headers.get("cache-control"), "no-cache")
-          assert.strictEqual((yield* get("/digits.txt")).status, 404)
-        }),
-      { prefix: "/app", spa: true, cacheControl: "no-cache" }
-    )
+  it.effect(
+    "serves files below a prefix, sends Cache-Control, and serves the index for missing pages of a single-page app",
+    () =>
+      serving(
+        (get) =>
+          Effect.gen(function* () {
+            const page = yield* get("/app/some/page", { accept: "text/html" })
+            assert.strictEqual(yield* bodyOf(page), "<p>hello")
+            assert.strictEqual(page.headers.get("cache-control"), "no-cache")
+            assert.strictEqual((yield* get("/digits.txt")).status, 404)
+          }),
+        { prefix: "/app", spa: true, cacheControl: "no-cache" }
+      )
   )
 })

@@ -75,7 +75,7 @@ const run = (store: Store, command: Command): Effect.Effect<unknown, unknown> =>
 describe("KeyValueStore", () => {
   for (const caseInsensitive of [false, true]) {
     it.effect.prop(
-      `answers a random program like effect's store in memory, with caseInsensitive: ${caseInsensitive}`,
+      `has the results of effect's store in memory for a random program, with caseInsensitive: ${caseInsensitive}`,
       [Arbitrary.array(command, { maxLength: 30 })],
       ([program]) =>
         Effect.gen(function* () {
@@ -152,7 +152,7 @@ describe("KeyValueStore", () => {
     )
   )
 
-  it.effect("counts and removes only its own keys, not files and directories that others put there", () =>
+  it.effect("counts and removes only its own keys, not the files and directories of other programs", () =>
     onStore((store) =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
@@ -185,7 +185,7 @@ describe("KeyValueStore", () => {
     )
   )
 
-  it.effect("modify keeps a byte order mark, and refuses bytes that are no text", () =>
+  it.effect("modify keeps a byte order mark, and refuses bytes that are not text", () =>
     onStore((store) =>
       Effect.gen(function* () {
         yield* store.set("marked", "\uFEFFx")

@@ -42,7 +42,7 @@ export const beyond: Readonly<Record<string, ReadonlyArray<string>>> = {
     "a move of a tree that fails at any step loses no file",
     "a full disk keeps the old file"
   ],
-  "the server has no tool that replaces an entry by another": [
+  "the server has no tool that replaces an entry": [
     "an open file keeps its content when its name is renamed over",
     "port rename replaces a file",
     "port rename replaces an empty directory",
@@ -57,8 +57,6 @@ export const beyond: Readonly<Record<string, ReadonlyArray<string>>> = {
     "copy of a tree keeps all bytes and the empty directories",
     "copy of a directory over an empty directory replaces it"
   ],
-  "the server takes a name for that of an entry with another Unicode form": [
-    "two Unicode normal forms of a name are different names"
-  ],
+  "the server confuses a name with a name in another Unicode form": ["two Unicode normal forms of a name are different names"],
   "the server cannot reach a name with bytes that are not UTF-8": ["a recursive delete removes names that no path can express"]
 }

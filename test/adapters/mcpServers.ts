@@ -1,4 +1,4 @@
-/** Starts MCP filesystem servers: the official one, and one that lies. */
+/** Starts MCP filesystem servers: the official server, and a hostile one. */
 import { NodeServices } from "@effect/platform-node"
 import * as McpClient from "effect/ai/McpClient"
 import { v2025_11_25 } from "effect/ai/McpProtocol"

@@ -1,4 +1,4 @@
-/** Random programs of synchronous `node:fs` calls, and what each call answers on an object of that shape. */
+/** Random programs of synchronous `node:fs` calls, and a runner for objects with the interface of `node:fs`. */
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import type * as Node from "node:fs"
@@ -133,7 +133,7 @@ export const makeRunner = ({ base, fs }: Place) => {
       return false
     }
   }
-  /** Tests whether Node's own cpSync may end the process (a path that is not in normal form) or treats links in a way of its own. */
+  /** Tests whether Node's own cpSync may end the process (for a path that is not in normal form) or treats links differently. */
   const isHardForNode = (path: string, to: string) => [path, to].some((path) => /\/\.|\/\/|\/$/.test(path)) || hasLinks()
   const run = ({ call, number, path, text, to }: Command): unknown => {
     const at = base + path
@@ -160,7 +160,7 @@ export const makeRunner = ({ base, fs }: Place) => {
           )
           .sort()
       case "readdirRecursive":
-        // Node's synchronous call follows links, and its others do not.
+        // Node's synchronous call follows links, but its asynchronous calls do not.
         if (hasLinks()) return
         return fs.readdirSync(at, { recursive: true }).sort()
       case "stat":
@@ -176,7 +176,7 @@ export const makeRunner = ({ base, fs }: Place) => {
       case "rmdir":
         return fs.rmdirSync(at)
       case "rm":
-        // Node removes the entries of "x/.." but not the directory, and has another form of error for such paths.
+        // Node removes the entries of "x/.." but not the directory, and formats errors for such paths differently.
         if (/\.\.|\/$/.test(path) || (hasLinks() && path.split("/").length > 2)) return
         return fs.rmSync(at, { recursive: number % 2 === 0, force: number % 3 === 0 })
       case "rename":

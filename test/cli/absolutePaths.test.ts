@@ -1,4 +1,4 @@
-/** Absolute paths on the machine, as shells complete them and other programs print them, name entries in the root. */
+/** Tests of absolute paths on the machine as names of entries in the root. Shells and other programs print such paths. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
@@ -132,7 +132,7 @@ describe("an absolute path inside the root", () => {
       assert.match(ran.err, /^error: cat "REAMDE\.md": .*\nhint: {2}Did you mean README\.md\?\n$/)
     }).pipe(Effect.scoped)
   )
-  it.effect("may be any absolute path if the root is /", () =>
+  it.effect("may lie anywhere on the machine if the root is /", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ src: { "main.ts": "needle\n" } })
       assert.strictEqual((yield* run(["cat", "/src/main.ts"])).out, "needle\n")

@@ -170,7 +170,7 @@ describe("cat", () => {
       assert.strictEqual((answer as { content: string }).content, Buffer.from("PNG").toString("base64"))
     })
   )
-  it.effect("returns text, number of lines and version with --json", () =>
+  it.effect("prints text, number of lines and version with --json", () =>
     Effect.gen(function* () {
       const [answer] = yield* (yield* shell(project)).json(["cat", "README.md"])
       assert.deepInclude(answer as object, {

@@ -88,7 +88,7 @@ describePodman("with podman", () => {
     none()
   })
 
-  it("exec ends when the reader of its output ends, and when its command ends before standard input", async () => {
+  it("exec ends when the reader of its output exits, and when its command exits before standard input ends", async () => {
     const program = `"${process.execPath}" "${bin}" exec --rootfs "${busyboxRoot()}"`
     const script = `${program} -- yes | head -n 2; yes no | ${program} --stdin -- head -n 1`
     assert.strictEqual(execFileSync("sh", ["-c", script], { cwd: root, env: env(), encoding: "utf8" }), "y\ny\nno\n")

@@ -34,7 +34,7 @@ const errors: ReadonlyArray<readonly [FsError.FsError, code: number]> = [
 ]
 
 describe("exit codes", () => {
-  it("are in exactly one row of the table for each type of error", () => {
+  it("are in a table, where each type of error is in exactly one row", () => {
     const rows = exitCodes.flatMap(({ tags }) => tags)
     assert.sameMembers(
       rows,
@@ -46,7 +46,7 @@ describe("exit codes", () => {
       rows
     )
   })
-  it.effect.each(errors)("follow the table for %s", ([error, code]) =>
+  it.effect.each(errors)("are as in the table for %s", ([error, code]) =>
     Effect.gen(function* () {
       const { fs } = yield* shell({})
       const { run } = shellOver({ ...fs, stat: () => Effect.fail(error as FsError.StatError) })
@@ -104,7 +104,7 @@ describe("the hint of an error", () => {
       assert.include(err, "fs-algebra ls src --root '/some where'")
     })
   )
-  it.effect("follows an error with the name of the command in text, or of the operation in JSON", () =>
+  it.effect("follows the error, which names the command in text and the operation in JSON", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({})
       assert.match((yield* run(["rm", "x"])).err, /^error: rm "x": /)
@@ -187,7 +187,7 @@ describe("a command", () => {
         assert.deepStrictEqual([ran.code, ran.err], [0, ""])
       })
   )
-  it.effect("names a root that cannot be opened by the path that the user typed", () =>
+  it.effect("that cannot open its root reports the path as the user typed it", () =>
     Effect.gen(function* () {
       const err: Array<string> = []
       const screen = {

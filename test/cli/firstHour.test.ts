@@ -1,4 +1,4 @@
-/** Mistakes of a new user: each is reported exactly, with a hint. */
+/** Mistakes of new users. Each is reported precisely and with a hint. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -25,7 +25,7 @@ describe("a search below a missing directory", () => {
       assert.match(err, /"scr": there is no such file or directory\nhint: +Did you mean src\?/)
     })
   )
-  it.effect("has another exit code than a search without matches", () =>
+  it.effect("has a different exit code from a search without matches", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["grep", "nothing", "src"])
       assert.deepStrictEqual([code, err], [1, ""])

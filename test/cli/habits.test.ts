@@ -1,4 +1,4 @@
-/** Flags and words that users know from ls, grep, cp and other tools of a shell. */
+/** Flags and words that users know from ls, grep, cp and other shell tools. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Ran, shell } from "./terminal.ts"
@@ -168,13 +168,13 @@ describe("help", () => {
 })
 
 describe("a mistake", () => {
-  it.effect("in the command is reported once, also when flags follow", () =>
+  it.effect("in the name of a command is reported once, even if flags follow", () =>
     Effect.gen(function* () {
       const { err } = yield* ran(["find", "dir", "-name", "*.txt"])
       assert.deepStrictEqual(err.match(/^error: .*/gm), ['error: Unknown subcommand "find" for "fs-algebra"'])
     })
   )
-  it.effect("in a flag of one letter gets no suggestion of another letter", () =>
+  it.effect("in a one-letter flag gets no suggestion of another letter", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["grep", "-o", "needle"])
       assert.strictEqual(code, 2)

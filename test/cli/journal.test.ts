@@ -309,7 +309,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("prints an entry whose field has the name of a content field but another type", () =>
+  it.live("prints an entry whose field has the name of a content field but a different type", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))

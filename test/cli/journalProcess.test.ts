@@ -56,7 +56,7 @@ const run = (cwd: string, ...args: ReadonlyArray<string>) =>
 const recorded = ["--root", "root", "--journal", "work"]
 
 describe("journals of several processes", () => {
-  it.live("have a position between two commands; replay and undo can return to this position", () =>
+  it.live("can be replayed and undone to a position between two commands", () =>
     Effect.gen(function* () {
       const here = yield* place({ "a.txt": "one\n", "kept.txt": "kept\n" })
       const before = picture(here.root)

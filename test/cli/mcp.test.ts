@@ -159,7 +159,7 @@ describe("mcp", () => {
     })
   )
 
-  it.live("with --snapshots has snapshot tools beside any others, and fails if snapshots cannot be kept", () =>
+  it.live("with --snapshots adds the snapshot tools to any chosen tools, and fails if snapshots cannot be kept", () =>
     Effect.gen(function* () {
       const snapshots = ["snapshot", "snapshots", "restore", "diff"]
       const vfs = yield* asked(["--tools", "vfs", "--snapshots", "--backend", "memory"])

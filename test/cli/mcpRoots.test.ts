@@ -81,7 +81,7 @@ describe("roots that the client lists, without --root", () => {
     })
   )
 
-  it.live("are directories side by side under their own names, with a number added to equal names", () =>
+  it.live("are served side by side under their names, and equal names get a number", () =>
     Effect.gen(function* () {
       const { add, env, home, top } = yield* machine
       const roots = [root(add("a/app"), "not/a name"), root(add("b/app")), root(add("lib")), root(add("lib"))]
@@ -149,7 +149,7 @@ describe("roots that the client lists, without --root", () => {
     })
   )
 
-  it.live("replace the earlier roots of files, snapshots and resources when they change", () =>
+  it.live("replace the earlier roots for files, snapshots and resources when they change", () =>
     Effect.gen(function* () {
       const { add, env, home } = yield* machine
       const [app, lib] = [add("app"), add("lib")]

@@ -17,7 +17,7 @@ const project = { "files/README.md": "# Title\nTODO: more\n", "files/src/main.ts
 const unix = ["--root", "files", "--listen", "unix:files.sock"]
 
 describe("fs-algebra serve", () => {
-  it.live("prints one line with which clients connect, and a free port for port 0", () =>
+  it.live("prints one line with the URL for clients, and chooses a free port for port 0", () =>
     Effect.gen(function* () {
       const cwd = yield* directory(project)
       const { url } = yield* serve(["--root", "files", "--listen", "127.0.0.1:0"], { cwd })
@@ -46,7 +46,7 @@ describe("fs-algebra serve", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("makes a private Unix socket, refuses a second server on it, and replaces it after the server was killed", () =>
+  it.live("creates a private Unix socket, refuses a second server on it, and replaces the socket of a killed server", () =>
     Effect.gen(function* () {
       const cwd = yield* directory(project)
       const first = yield* serve(unix, { cwd })
@@ -92,7 +92,7 @@ describe("fs-algebra serve", () => {
     )
   }
 
-  it.live("demands the token, of a file or the environment, and never listens beyond this machine without one", () =>
+  it.live("requires the token from a file or the environment, and accepts no other machines without a token", () =>
     Effect.gen(function* () {
       const cwd = yield* directory({ ...project, token: "a-secret-token\n", other: "another-token\n" })
       for (const name of ["token", "other"]) chmodSync(join(cwd, name), 0o600)
@@ -120,7 +120,7 @@ describe("fs-algebra serve", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("refuses a token that others can read, that is missing, or that is no token", () =>
+  it.live("refuses a token file that others can read, that is missing, or that contains no valid token", () =>
     Effect.gen(function* () {
       const cwd = yield* directory({ ...project, open: "secret\n", two: "a\nb\n", empty: "", long: "x".repeat(5000) })
       for (const name of ["two", "empty", "long"]) chmodSync(join(cwd, name), 0o600)
@@ -150,7 +150,7 @@ describe("fs-algebra serve", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("refuses a socket in a directory that other users can write, and addresses that are none", () =>
+  it.live("refuses a socket in a directory that other users can write, and refuses invalid addresses", () =>
     Effect.gen(function* () {
       const cwd = yield* directory(project)
       mkdirSync(join(cwd, "shared"))
@@ -183,7 +183,7 @@ describe("fs-algebra serve", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("serves read only, without deletions, without hidden paths, within limits, and a copy in memory", () =>
+  it.live("applies --read-only, --no-delete, --deny and --backend memory", () =>
     Effect.gen(function* () {
       const cwd = yield* directory({ ...project, "files/.env": "SECRET=1\n" })
       const on = (url: string, ...args: ReadonlyArray<string>) => run([...args, "--root", url], { cwd })
@@ -209,7 +209,7 @@ describe("fs-algebra serve", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("records the changes of its clients with --journal, and serves the files of another server", () =>
+  it.live("records the changes of its clients with --journal, and can serve the files of another server", () =>
     Effect.gen(function* () {
       const cwd = yield* directory({ ...project, token: "a-secret-token" })
       chmodSync(join(cwd, "token"), 0o600)
@@ -302,7 +302,7 @@ describe("a root that is a server", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is refused if its address is mistyped, and a directory may have such a name", () =>
+  it.live("is refused if its address is mistyped, unless the text names an existing directory", () =>
     Effect.gen(function* () {
       const cwd = yield* directory({
         ...project,
@@ -344,7 +344,7 @@ describe("a root that is a server", () => {
   )
 
   it.live(
-    "answers an absolute path and a missing path as a directory does, and fails with code 9 when the server is killed",
+    "treats absolute and missing paths as a directory does, and commands exit with code 9 after the server is killed",
     () =>
       Effect.gen(function* () {
         const cwd = yield* directory({ "files/a.txt": "old", "files/src/main.ts": "" })

@@ -85,7 +85,7 @@ describe.runIf(hasGit)("the command snapshot", () => {
       assert.strictEqual((JSON.parse(out) as Described).files, 5)
     })
   )
-  it.live("prints counts and a value for restore with --json", () =>
+  it.live("prints with --json the counts, and the id that restore accepts", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const taken = yield* take(here, "--tag", "before lunch")
@@ -107,7 +107,7 @@ describe.runIf(hasGit)("the command snapshot", () => {
       assert.deepStrictEqual(Fs.readdirSync(here.top).sort(), ["root", "state"])
     })
   )
-  it.live("stores the snapshot in --store, which hints then include", () =>
+  it.live("stores the snapshot in the directory of --store, and repeats --store in its hints", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { gitDir } = yield* take(here, "--store", "kept here")
@@ -335,7 +335,7 @@ describe.runIf(hasGit)("a snapshot name", () => {
       for (const id of alike) assert.strictEqual((yield* here.run(["diff", id.toUpperCase()])).code, 0)
     })
   )
-  it.live("`latest` does not refer to safety snapshots of restore", () =>
+  it.live("that is `latest` does not refer to safety snapshots of restore", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)

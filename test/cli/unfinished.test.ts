@@ -116,7 +116,7 @@ describe("a command over a directory with an unfinished transaction", () => {
             for (const each of kept) write(root, each)
             const ran = yield* run(root)
             assert.strictEqual(shownOf(ran), made)
-            assert.include(ran.err, "finished the unfinished change of")
+            assert.include(ran.err, "completed the unfinished change of")
             assert.deepStrictEqual(look(root), after)
           }
         })
@@ -151,7 +151,7 @@ describe("a command over a directory with an unfinished transaction", () => {
           assert.include(err, "left the unfinished change of")
           assert.deepStrictEqual(look(path), found)
         }
-        assert.include((yield* asked(path, ["--deny", "*.pem"])).err, "finished the unfinished change of")
+        assert.include((yield* asked(path, ["--deny", "*.pem"])).err, "completed the unfinished change of")
         for (const file of files) assert.isFalse(Fs.existsSync(file))
       })
     )
@@ -162,7 +162,7 @@ describe("a forged record of a transaction in a directory", () => {
   const step = { path: ".git/hooks/pre-commit", region: 0, slot: 0, next: "file", keeps: false }
   const journal = JSON.stringify({ version: 1, regions: [{ path: ".", isFlat: false }], steps: [step], modes: [] })
 
-  it.live("is ignored by every command, and no file is installed", () =>
+  it.live("is ignored by every command, which then installs no file", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = join(yield* fastDirectory, "root")

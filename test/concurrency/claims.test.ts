@@ -109,7 +109,7 @@ describe("a claim on a file", () => {
     Effect.gen(function* () {
       const self = yield* ground
       const path = claimsOn(join(self.root, "f"))
-      // The directory exists for the system call, and is gone when Node looks at it.
+      // The system call finds the directory (EEXIST), but Node then finds that it is gone.
       let removals = 2
       const making = yield* failing("mkdirSync", (made: unknown, options: unknown) => {
         if (made !== path || removals-- <= 0) return undefined
@@ -241,7 +241,7 @@ describe("a claim on a file", () => {
 })
 
 describe("a claim of another process", () => {
-  it.live("is waited for, and the waiting call then sees the written content", () =>
+  it.live("makes a call wait, which then reads the new content", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -258,7 +258,7 @@ describe("a claim of another process", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is waited for while its process is stopped", () =>
+  it.live("makes a call wait while its process is stopped", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -274,7 +274,7 @@ describe("a claim of another process", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is waited for even by a process that cannot create its own claim, and no descriptor stays open", () =>
+  it.live("makes a call wait even if the call cannot leave its mark, and no descriptor stays open", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -323,7 +323,7 @@ describe("a claim of another process", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is no longer waited for after an interruption, and no entry is left", () =>
+  it.live("does not delay the interruption of a waiting call, which leaves no entry", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -479,7 +479,7 @@ describe("the claim of a call", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("that fails because the directory is missing does not change the error of the call", () =>
+  it.live("does not change the error of the call if the directory is missing", () =>
     Effect.gen(function* () {
       const { claim, fs } = yield* ground
       assert.strictEqual(yield* claim(at("no/f"), Effect.succeed(1)), 1)
@@ -496,7 +496,7 @@ describe("the claim of a call", () => {
   const nobody = 65534
 
   it.runIf(isRoot || process.env["FS_ALGEBRA_NO_SKIP"] !== undefined)(
-    "that fails because the directory is not writable gives the error of a write without a precondition",
+    "gives the error of a write without a precondition if the directory is not writable",
     async () => {
       const root = scratch()
       Fs.chmodSync(root, 0o755)

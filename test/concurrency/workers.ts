@@ -22,7 +22,7 @@ export interface Task {
   readonly rounds: number
 }
 
-/** The version that was replaced and the new one. `null` is no file. */
+/** The replaced version and the new version. `null` means that there is no file. */
 export type Step = readonly [was: string | null, is: string | null]
 
 export interface Report {

@@ -55,12 +55,12 @@ describe("Branch with only the thirteen basic kinds of entry", () => {
       )
   })
 
-  // Some laws of a port wait for the start of a write, which a read-only port never makes.
-  const unsaid = kept.filter((law) => law.kind !== "port" && reasonFor(law) !== undefined)
+  // Omit the port laws: some of them wait for a write to start, which never happens on a read-only port.
+  const skipped = kept.filter((law) => law.kind !== "port" && reasonFor(law) !== undefined)
 
   it.live("breaks each skipped law of the service, so each skip is necessary", () =>
     Effect.gen(function* () {
-      for (const law of unsaid) {
+      for (const law of skipped) {
         const found = yield* Effect.provideService(
           Effect.provide(verdict(law), thirteen, { local: true }),
           Patience,

@@ -17,7 +17,7 @@ const kept = laws.filter(({ kind }) => isSoak || kind !== "service")
 
 describePodman("with podman", () => {
   const gnu = apart(gnuRoot)
-  suite("Container, exec, with the tools of GNU", gnu.empty, { programs: containerPrograms, laws: kept })
+  suite("Container, exec, with GNU tools", gnu.empty, { programs: containerPrograms, laws: kept })
   policySuite("Container, exec", gnu.with)
   it.live("Container.make with exec follows absolute links into its directory", () =>
     Effect.gen(function* () {
@@ -27,7 +27,7 @@ describePodman("with podman", () => {
       assert.strictEqual(yield* fs.readString("absolute"), "inside")
     }).pipe(Effect.provide(services))
   )
-  // The shell functions run with busybox on every law in test/backends/shell/laws.test.ts. The touch of busybox knows whole seconds only.
+  // The shell functions run with busybox on every law in test/backends/shell/laws.test.ts. The touch of busybox supports only whole seconds.
   suite("Container, exec, with busybox", apart(busyboxRoot, { wholeSeconds: true }).empty, {
     programs: containerPrograms,
     laws: isSoak ? kept : kept.filter((_, index) => index % 4 === 0)

@@ -64,7 +64,7 @@ const shared = (rootfs: () => string): Effect.Effect<Started> => {
   return once
 }
 
-/** Builds filesystems of the exec strategy in a container with a root filesystem. `bench` describes its tools to the laws. */
+/** Builds filesystems of the exec strategy in a container with the root filesystem. `bench` describes its tools to the laws. */
 export const apart = (rootfs: () => string, bench: Partial<Bench> = {}) => {
   const container = shared(rootfs)
   let laws = 0

@@ -57,7 +57,7 @@ export const posixHost = inDirectory((root) => PosixHost.layer({ root }))
 /** A host on a simulated machine without /proc, where descriptors are not visible as files. */
 export const checkedHost = inDirectory((root) => layer(checked({ root })))
 
-/** Serves a tree with options that may forbid the filesystem to write it. */
+/** Creates a tree without options, and then serves it with the options, which may forbid writes. */
 export const posixHostWith = (
   options: Omit<PosixHost.PosixHostOptions, "root">,
   files: Files
@@ -84,7 +84,7 @@ export const linkedRoot = inDirectory((root) => {
   )
 })
 
-/** Effect's FileSystem over Node. It decodes the names that it lists, so names of other bytes cannot be reached. */
+/** Effect's FileSystem over Node. It decodes the names that it lists, so names that are not UTF-8 cannot be reached. */
 export const nodeFileSystem = inDirectory((root) => Layer.provide(fromFileSystem({ root }), NodeFileSystem.layer), {
   makeUnaddressable: undefined
 })
@@ -92,8 +92,8 @@ export const nodeFileSystem = inDirectory((root) => Layer.provide(fromFileSystem
 export const another = Effect.map(InMemory.make(), make)
 
 /**
- * Our filesystem as effect's FileSystem and back again. Links to the outside cannot be written through it; the bench plants
- * them below.
+ * Our filesystem, converted to effect's FileSystem and back. Links that lead out of the root cannot be created through it, so
+ * the bench creates them in the filesystem below.
  */
 export const thereAndBack: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
   Effect.map(another, (writable) =>
@@ -139,7 +139,7 @@ export const combinators: ReadonlyArray<readonly [name: string, layer: Layer.Lay
   ]
 ]
 
-/** Combinators that pass on every call. */
+/** Combinators that forward every call. */
 export const passThrough: ReadonlyArray<readonly [name: string, layer: Layer.Layer<Filesystem, unknown>]> = [
   ["traced", decorated(traced)],
   ["retry", decorated(retry({ times: 2 }))],

@@ -134,7 +134,7 @@ describe("trees of files", () => {
     })
   )
 
-  it.live.prop("can be planted if they were generated", [Arbitraries.files], ([files]) =>
+  it.live.prop("from the kit's generator can be planted", [Arbitraries.files], ([files]) =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* plant(fs.port, files)
@@ -249,7 +249,7 @@ describe("planned faults", () => {
     })
   )
 
-  it.live("also hit reads of an open file", () =>
+  it.live("can occur in reads of an open file", () =>
     Effect.gen(function* () {
       const fs = yield* withPlan({ operation: "Read", nth: 2, fault: { _tag: "IoError", detail: "planned" } })
       yield* fs.write("a", "x".repeat(2_000_000))
@@ -316,7 +316,7 @@ describe("MockFilesystem", () => {
     })
   )
 
-  it.live("returns canned answers, and otherwise behaves like a filesystem in memory", () =>
+  it.live("returns the fixed answers, and otherwise behaves like a filesystem in memory", () =>
     Effect.gen(function* () {
       const mock = yield* MockFilesystem.make({
         tree: { real: "from memory" },
@@ -327,7 +327,7 @@ describe("MockFilesystem", () => {
     })
   )
 
-  it.live("fails with Unavailable if it has no canned answer and may not use the filesystem in memory", () =>
+  it.live('with otherwise "fail", fails with Unavailable if a call has no fixed answer', () =>
     Effect.gen(function* () {
       const mock = yield* MockFilesystem.make({ otherwise: "fail", answers: { exists: () => Effect.succeed(true) } })
       const { filesystem } = mock
@@ -362,7 +362,7 @@ describe("MockFilesystem", () => {
 })
 
 describe("without @effect/vitest", () => {
-  it("the test kit can be loaded and runs its laws, and a suite names the missing package", () => {
+  it("the test kit loads and runs laws, and a suite fails with the name of the missing package", () => {
     const index = new URL("../../src/testing/index.ts", import.meta.url).href
     const script = `
       import { registerHooks } from "node:module"

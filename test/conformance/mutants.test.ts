@@ -168,7 +168,7 @@ describe("mutants", () => {
     )
 
     it.live(
-      "each break less than an eighth of the laws",
+      "each break fewer than an eighth of the laws",
       () =>
         Effect.gen(function* () {
           const broad: Array<string> = []

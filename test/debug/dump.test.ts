@@ -106,7 +106,7 @@ describe("the files of a dump", () => {
     })
   )
 
-  it.effect("are cut between two characters above 8 MiB of text, and have no content above 16 MiB of bytes", () =>
+  it.effect("are cut between two characters if the text exceeds 8 MiB, and have no content if other bytes exceed 16 MiB", () =>
     Effect.gen(function* () {
       const MiB = 1024 * 1024
       const path = yield* dump(directory(), {
@@ -123,7 +123,7 @@ describe("the files of a dump", () => {
     })
   )
 
-  it.effect("are a read-only filesystem", () =>
+  it.effect("can be opened as a read-only filesystem", () =>
     Effect.gen(function* () {
       const path = yield* dump(directory(), { name: "a", files: { src: { "a.ts": "needle" } } })
       const fs = yield* Dump.view(path)
@@ -215,7 +215,7 @@ describe("the archive of a dump", () => {
     })
   )
 
-  it.effect("can be shown without sessions, and finds its sessions by its own name if they exist", () =>
+  it.effect("can be shown without sessions, and is shown with the sessions of the same name if they exist", () =>
     Effect.gen(function* () {
       const place = directory()
       const path = yield* dump(place, { name: "a", files: { "a.txt": "x" } })

@@ -115,7 +115,7 @@ describe("a served dump", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has sessions, slices in pages, and events by session, tool and path", () =>
+  it.live("returns its sessions, its slices in pages, and its events filtered by session, tool and path", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const sessions = fits(Schema.Array(Model.SessionInfo))(yield* get("/api/sessions"))
@@ -207,7 +207,7 @@ describe("a served dump", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is compared with another dump by added, modified, deleted and renamed files", () =>
+  it.live("has the added, modified, deleted and renamed files since another dump", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const snapshots = fits(Schema.Array(Model.SnapshotInfo))(yield* get("/api/snapshots"))
@@ -642,8 +642,8 @@ const policy = (nonce: string): string =>
   `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data: blob:; connect-src 'self'; ` +
   `base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
-describe("a response", () => {
-  it.live("is the page with a new nonce, the script or the styles of the page, and no other file", () =>
+describe("the server of the page", () => {
+  it.live("serves the page with a new nonce, its script and its styles, but no other file", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const [one, two] = [yield* get("/"), yield* get("/index.html")]
@@ -673,7 +673,7 @@ describe("a response", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has headers against caching, sniffing, referrers and foreign content", () =>
+  it.live("sends headers against caching, sniffing, referrers and foreign content", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const answers = [
@@ -697,7 +697,7 @@ describe("a response", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is described in the OpenAPI document for every route", () =>
+  it.live("describes every route in the OpenAPI document", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const { body } = yield* get("/openapi.json")

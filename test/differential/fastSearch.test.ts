@@ -271,7 +271,7 @@ describe("a search by workers gives the same answers as a search by the port's p
   )
 })
 
-describe("a search beside ripgrep", () => {
+describe("a search, compared with ripgrep,", () => {
   const shared = ["foo", "^import", "TODO|FIXME", "fo+bar?", "[Tt]odo", "a.b", "漢字", "x[0-9]"]
 
   it.live.skipIf(rg === undefined && process.env.FS_ALGEBRA_NO_SKIP === undefined)(

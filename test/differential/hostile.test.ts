@@ -249,7 +249,7 @@ describe("searches that hung", () => {
         const second = await run(search)
         while (process.platform === "linux" && threads() > before) await new Promise((resume) => setImmediate(resume))
         Fs.rmSync(root, { recursive: true })
-        // What was withdrawn is still told of by the worker that it was at.
+        // A worker may still answer a withdrawn request, and its port stays open until then.
         for (let turns = 0; turns < 100_000 && workers() > 0; turns++) await new Promise((resume) => setImmediate(resume))
         say([first, second, workers()])
       `,

@@ -17,7 +17,7 @@ const escape = (text: string): string => text.replace(/[\\*?[\]#! ]/g, "\\$&")
 
 const classes = ["[ab]", "[a-f]", "[!a]", "[^b]", "[]a]", "[a-]", "[\\]a]", "[abé]"]
 const gitClasses = [...classes, "[[:alpha:]]", "[[:upper:][:digit:]]", "[z-a]", "[+-9]", "[[:foo:]]", "[", "[a"]
-/** Sets that both read alike. They stand only at the beginning of a segment, so that none can match a slash. */
+/** Character classes that git and ripgrep read alike, at the beginning of a segment, where none can match a slash. */
 const sharedClasses = ["[ab]", "[a-f]", "[!a]", "[^b]", "[a-]"]
 
 /** The rules of an ignore file: all of git's syntax, or the part that ripgrep reads in the same way. */

@@ -1,4 +1,4 @@
-/** Checks that the guide of the adapters is that which the modules of the adapters give. */
+/** Checks that the guide adapters.md equals the text that is generated from the adapter modules. */
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"

@@ -45,7 +45,7 @@ const cell = (items: ReadonlyArray<string>): string =>
 
 const tableOf = (all: ReadonlyArray<Adapter>): string =>
   [
-    ["adapter", "package", "version", "what maps", "what does not"],
+    ["adapter", "package", "version", "supported", "not supported"],
     ["---", "---", "---", "---", "---"],
     ...all.map(({ support: { maps, missing, name, package: of, version } }) => [
       `[\`${name}\`](#${name.toLowerCase()})`,
@@ -68,13 +68,13 @@ const sectionOf = ({ about, examples, support: { name } }: Adapter): string =>
 
 export const pageOf = (all: ReadonlyArray<Adapter>): string => `# Adapters
 
-An adapter lets a program that expects another interface use a filesystem of this library: in memory, on a host, in a container,
-recorded, with snapshots. Or it makes a filesystem of something with another interface. Each adapter is a module of its own, and needs its package
-to be installed. The tests run with the version in the table.
+With an adapter, a program that expects another interface can use any filesystem of this library: in memory, on a host or in a container, with
+recording and snapshots. Some adapters do the opposite, and make a filesystem of another interface. Each adapter is a separate module. Install the
+package of an adapter before you use the adapter. The tests run with the version in the table.
 
 ${tableOf(all)}
-A call that the foreign interface permits and this library does not, such as a path that leads above the root, fails with an error of the foreign
-interface. The examples are parts of an \`Effect.gen\`, and import each adapter as a namespace. In them, \`fs\` is a filesystem in memory. The
+If the other interface permits a call and this library refuses it, such as a path that leads above the root, the call fails with an error of the other
+interface. Each example runs in an \`Effect.gen\`, with its adapter imported as a namespace. \`fs\` is a filesystem in memory. The
 [scoreboard](scoreboard.md) shows which laws of this library the filesystems of other packages keep.
 
 ${all.map(sectionOf).join("\n\n")}

@@ -67,7 +67,7 @@ const leadingImports = /^(?:import .*\n)*/
 /** The mark before the value of an expression. */
 const mark = /^\s*\/\/ => (.+)$/
 
-/** Returns the body with an assertion in place of each statement that has a value in a comment. Fails for other values. */
+/** Returns the body of an example. Each statement with a value in a comment becomes an assertion of this value. */
 const asserted = ({ body, name }: Example): string => {
   const before = "function* example() {\n"
   const text = `${before}${body}}`

@@ -10,7 +10,7 @@ import { pathToFileURL } from "node:url"
 import { root } from "./markdown.ts"
 import { aboutModule, library, publicModules, ts } from "./typescript.ts"
 
-/** Returns the import paths behind "fs-algebra/", by file without its extension. */
+/** Returns the import path of each exported file, without "fs-algebra/". The keys are files without their extension. */
 const subpaths = (): ReadonlyMap<string, string> => {
   const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
     readonly exports: Readonly<Record<string, string>>
@@ -28,7 +28,7 @@ const first = "getting-started.md"
 
 const heading = /^# (.*)\n+/
 
-/** Provides the libraries of the language as texts, because the compiler does not find them beside itself. */
+/** Provides the library files of TypeScript as texts, because the compiler does not find them in its own directory. */
 const provideLibraries = (): void => {
   const place = "/lib.of.typescript"
   const texts = new Map(getLibFiles().map(({ fileName, text }) => [`${place}/${fileName}`, text]))

@@ -54,7 +54,7 @@ describe("braces that contain ** stand for each of their alternatives:", () => {
     it(`${pattern} matches the paths that its alternatives match`, () => assert.strictEqual(found(pattern, tree), expected))
   }
 
-  it("a trailing slash matches directories only, after one alternative or after the braces", () => {
+  it("a trailing slash after an alternative or after the braces matches directories only", () => {
     assert.strictEqual(found("{**/a,b}/", "a a/ x/a/ b b/ x/b/"), "a/ x/a/ b/ x/b/")
     assert.strictEqual(found("{**/a/,b}", "a a/ x/a/ b b/ x/b"), "a/ x/a/ b b/ x/b")
   })
@@ -106,7 +106,7 @@ describe("braces that contain ** stand for each of their alternatives:", () => {
     )
 
   it.prop(
-    "a glob matches the paths that its alternatives match one by one",
+    "a glob matches exactly the paths that its alternatives match",
     {
       pattern: joined(parts, "", 1, 5),
       paths: Arbitrary.array(joined("a b c ab a.b xa {a,b} , x".split(" "), "/", 1, 4), { minLength: 8, maxLength: 8 }),
@@ -228,7 +228,7 @@ beside("a class in brackets matches the same characters as in bash:", () => {
 })
 
 describe("a backslash makes the next character literal", () => {
-  it("for letters and digits too, which have a meaning in regular expressions", () => {
+  it("even a letter or a digit that has a meaning in regular expressions", () => {
     for (const sign of "abBdDsSwWnrtvfcxuk0123456789pP_!@#%^&+=~,;:'<>-*?[]{}()|\"\\$.") {
       assert.isTrue(test(make(`a\\${sign}b`), `a${sign}b`), sign)
       assert.isFalse(test(make(`a\\${sign}b`), "a~~b"), sign)

@@ -87,7 +87,7 @@ describe("an edit", () => {
     assert.strictEqual(once("a.*b a+b", "a.*b", "$& $1 \\n"), "$& $1 \\n a+b")
   })
 
-  it("may insert an empty text or the same text", () => {
+  it("may replace text by the empty text or by the same text", () => {
     assert.strictEqual(once("abc", "b", ""), "ac")
     assert.strictEqual(once("abc", "abc", ""), "")
     assert.deepInclude(edited(utf8("abc\n"), [{ oldText: "b", newText: "b" }]), { replacements: 1, diff: "" })
@@ -222,7 +222,7 @@ describe("several edits", () => {
   })
 })
 
-describe("an edit that can never succeed gives InvalidArgument:", () => {
+describe("an edit that can never succeed fails with InvalidArgument:", () => {
   const good = { oldText: "a", newText: "b" }
   const cases: ReadonlyArray<readonly [string, string, ReadonlyArray<Edit>]> = [
     ["no edits", "edits", []],
@@ -239,7 +239,7 @@ describe("an edit that can never succeed gives InvalidArgument:", () => {
     assert.deepStrictEqual(refused("a", edits), checkEdits(edits) as Fault)
   })
 
-  it("but a valid edit passes the check, which does not need the file", () => {
+  it("but a valid edit passes the check", () => {
     assert.isUndefined(checkEdits([good, { oldText: "x", newText: "", match: "all" }]))
   })
 })
@@ -257,7 +257,7 @@ describe("a limit", () => {
     assert.strictEqual((applyEditsAtOnce(utf8("ab"), edits, "a", 1000) as Edited).inserted, 1000)
   })
 
-  it("on the length of a string gives LimitExceeded instead of a defect", () => {
+  it("on the length of a string is reported as LimitExceeded, not as a defect", () => {
     const edits: ReadonlyArray<Edit> = [{ oldText: "a", newText: "x".repeat(1_000_000), match: "all" }]
     assert.deepInclude(applyEditsAtOnce(utf8("a".repeat(1000)), edits, "a"), {
       _tag: "LimitExceeded",
@@ -267,7 +267,7 @@ describe("a limit", () => {
 })
 
 describe("the error of an ambiguous edit", () => {
-  it("tells the number of matches and their lines", () => {
+  it("states the number of matches and their lines", () => {
     assert.match(why("x\ny\nx\n\nx = x\n", "x"), /occurs 4 times, on lines 1, 3 and 5;/)
     assert.match(why("x x\n", "x"), /occurs 2 times, on line 1;/)
     assert.match(why("a\r\nb\r\na\r\nb\r\n", "a\nb"), /occurs 2 times, on lines 1 and 3;/)
@@ -351,7 +351,7 @@ describe("the error of an edit without a match names the nearest text and the di
     assert.match(why(lines.join("\n"), oldText), /only in case: on line 651 .*\(only compared: lines \d+-\d+ of its 800\)/)
   })
 
-  it("a long line is cut to its difference", () => {
+  it("a long line is quoted only near its difference", () => {
     const long = `${"0123456789".repeat(100)} left ${"0123456789".repeat(100)}`
     const detail = why(long, long.replace("left", "Left"))
     assert.isBelow(detail.length, 500)
@@ -421,7 +421,7 @@ describe("a diff", () => {
     )
   })
 
-  it("has one hunk for changes six lines apart, and two hunks for more", () => {
+  it("has one hunk for changes up to six lines apart, and two hunks for changes farther apart", () => {
     const diffOf = (first: string, second: string) =>
       edited(utf8(lineNumbers(30).join("")), [
         { oldText: `${first}\n`, newText: `${first}\nnew\n` },

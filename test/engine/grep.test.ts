@@ -62,28 +62,26 @@ describe("grep", () => {
     )
   )
 
-  it.effect(
-    "skips files with an early NUL, or with invalid UTF-8 and a match, as binary; invalid UTF-8 without a match is searched",
-    () =>
-      on(
-        {
-          "nul.bin": Uint8Array.of(104, 105, 0),
-          "late.txt": new Uint8Array([...Array.from({ length: 8192 }, () => 97), 0, 10, 104, 105]),
-          "bad-hit": Uint8Array.of(104, 105, 255),
-          "bad-miss": Uint8Array.of(120, 255)
-        },
-        (fs) =>
-          Effect.map(fs.grep("hi"), ({ filesSearched, matches, skipped }) => {
-            assert.deepStrictEqual(
-              matches.map(({ path }) => path),
-              ["late.txt"]
-            )
-            assert.deepStrictEqual([skipped.binary, filesSearched], [2, 2])
-          })
-      )
+  it.effect("skips a file as binary if it has a NUL in its first 8 KiB, or both invalid UTF-8 and a match", () =>
+    on(
+      {
+        "nul.bin": Uint8Array.of(104, 105, 0),
+        "late.txt": new Uint8Array([...Array.from({ length: 8192 }, () => 97), 0, 10, 104, 105]),
+        "bad-hit": Uint8Array.of(104, 105, 255),
+        "bad-miss": Uint8Array.of(120, 255)
+      },
+      (fs) =>
+        Effect.map(fs.grep("hi"), ({ filesSearched, matches, skipped }) => {
+          assert.deepStrictEqual(
+            matches.map(({ path }) => path),
+            ["late.txt"]
+          )
+          assert.deepStrictEqual([skipped.binary, filesSearched], [2, 2])
+        })
+    )
   )
 
-  it.effect("counts and reports files that are too large, also in a stream", () =>
+  it.effect("counts and reports files that are too large, and reports them in a stream too", () =>
     on({ "big.txt": "hit".repeat(10), "small.txt": "hit" }, (fs) =>
       Effect.gen(function* () {
         const { matches, skipped } = yield* fs.grep("hit", { maxFileSize: 10 })
@@ -95,7 +93,7 @@ describe("grep", () => {
     )
   )
 
-  it.effect("returns every match once and in order over pages of any size, also when files are removed in between", () =>
+  it.effect("returns every match once and in order over pages of any size, even if files are removed between two pages", () =>
     on(Object.fromEntries(["a", "b", "c", "d"].map((name) => [`${name}.txt`, "hit 1\nno\nhit 2\nhit 3\n"])), (fs) =>
       Effect.gen(function* () {
         const all = brief((yield* fs.grep("hit")).matches)
@@ -123,7 +121,7 @@ describe("grep", () => {
     )
   )
 
-  it.effect("with maxMatches 0 returns no match and tells whether there are any", () =>
+  it.effect("with maxMatches 0 returns no match, but whether there are any", () =>
     on({ "a.txt": "hit" }, (fs) =>
       Effect.gen(function* () {
         const some = yield* fs.grep("hit", { maxMatches: 0 })
@@ -155,14 +153,14 @@ describe("grep", () => {
     { glob: "[" },
     { exclude: " " }
   ]) {
-    it.effect(`with ${JSON.stringify(options)} gives InvalidArgument`, () =>
+    it.effect(`with ${JSON.stringify(options)} fails with InvalidArgument`, () =>
       on({}, (fs) =>
         Effect.map(Effect.flip(fs.grep("a", options)), (error) => assert.strictEqual(error._tag, "InvalidArgument"))
       )
     )
   }
 
-  it.live("ends a hostile pattern with a Timeout that names the file, and timers keep firing", () =>
+  it.live("stops a hostile pattern with a Timeout that names the file, and does not block the event loop", () =>
     on(hostile, (fs) =>
       Effect.gen(function* () {
         let ticks = 0
@@ -183,7 +181,7 @@ describe("grep", () => {
         const search = yield* Effect.forkChild(fs.grep("^(a+)+$"), { startImmediately: true })
         yield* Effect.sleep("50 millis")
         yield* Fiber.interrupt(search)
-        // Three searches at once succeed only if both places of the pool are free again.
+        // Three concurrent searches succeed only if both workers of the pool are free again.
         const found = yield* Effect.all(
           [1, 2, 3].map(() => fs.grep("(a)+", { path: "fine.txt" })),
           { concurrency: "unbounded" }
@@ -196,7 +194,7 @@ describe("grep", () => {
     )
   )
 
-  it.live("does not keep a program with idle workers alive", () =>
+  it.live("does not keep a program alive with its idle workers", () =>
     Effect.sync(() => {
       const program = `
         import * as Effect from "effect/Effect"

@@ -100,10 +100,10 @@ const text = (rule: ReadonlyArray<string>) =>
   )
 const directory = Arbitrary.schema(Schema.Literals(["a/", "foo/", "foo/da/", "é/", "a*/", "[a]/d/", "b\\/"]))
 
-describe("ignore", () => {
-  layer(Layer.effect(Git, makeGit(false)))("beside git", (it) => {
+describe("a search with ignore files", () => {
+  layer(Layer.effect(Git, makeGit(false)))("compared with git", (it) => {
     it.effect.prop(
-      "leaves the same files as git for random ignore files",
+      "excludes the same files as git for random ignore files",
       { top: text(parts), inner: text(parts), where: directory },
       ({ inner, top, where }) =>
         Effect.gen(function* () {
@@ -114,7 +114,7 @@ describe("ignore", () => {
       { arbitrary: { runs: 250 } }
     )
 
-    it.effect("leaves the same files as git in the corner cases of git", () =>
+    it.effect("excludes the same files as git in the corner cases of git", () =>
       Effect.gen(function* () {
         const git = yield* Git
         const corners = [
@@ -142,11 +142,11 @@ describe("ignore", () => {
     )
   })
 
-  layer(Layer.effect(Git, makeGit(true)))("beside git with core.ignoreCase", (it) => {
+  layer(Layer.effect(Git, makeGit(true)))("compared with git and core.ignoreCase", (it) => {
     // When git ignores case, it never matches a capital letter after a backslash or in a set.
     const plain = parts.filter((part) => !part.includes("\\") && !part.includes("["))
     it.effect.prop(
-      "leaves the same files as git for random ignore files",
+      "excludes the same files as git for random ignore files",
       { top: text([...plain, "A", "FOO", "É"]) },
       ({ top }) =>
         Effect.gen(function* () {
@@ -194,7 +194,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("finds no files in a base that is ignored or below an ignored directory", () =>
+  it.effect("finds no files if the base is ignored, or is below an ignored directory", () =>
     Effect.gen(function* () {
       const port = mapBackend({ ".gitignore": "build/\n!build/keep/\n", ...blank("build/a", "build/keep/b") })
       assert.deepStrictEqual(yield* left(port, "build"), [])
@@ -211,7 +211,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("uses no ignore file that is a symlink, a directory or unreadable", () =>
+  it.effect("ignores an ignore file that is a symlink, a directory or unreadable", () =>
     Effect.gen(function* () {
       const port = mapBackend(
         { "d/.gitignore/x": "", ".ignore": "*", ...blank("a") },
@@ -229,7 +229,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("matches hostile rules without exponential work", () =>
+  it.effect("matches hostile rules in bounded time", () =>
     Effect.gen(function* () {
       const rules = [`${"*a".repeat(60)}*b`, `x${"**/".repeat(1300)}y`, `${"**/a/".repeat(800)}b`, `a${"/**".repeat(1300)}`]
       const port = mapBackend({ ".gitignore": rules.join("\n"), ["a".repeat(250)]: "", [`${"a/".repeat(500)}c`]: "" })

@@ -10,7 +10,7 @@ const counting = (end: number) => {
   return { state, next: Effect.sync(() => (state.brought < end ? state.brought++ : undefined)) }
 }
 
-describe("inOrder", () => {
+describe("runInOrder", () => {
   it.effect("returns results in order and runs a limited number at a time", () =>
     Effect.gen(function* () {
       const gates = yield* Effect.forEach(Array.from({ length: 6 }), () => Deferred.make<void>())

@@ -286,7 +286,7 @@ const draw = (numbers: ReadonlyArray<number>): Next => {
   return (below) => (at < numbers.length ? numbers[at++]! % below : 0)
 }
 
-describe("literalsOf", () => {
+describe("findNeedles", () => {
   for (const [source, flags, texts] of table) {
     it(`returns the required texts of /${source.slice(0, 60)}/${flags}`, () => {
       const fold = flags.includes("i")
@@ -326,7 +326,7 @@ describe("literalsOf", () => {
   })
 
   for (const flags of ["i", "iu", "iv"]) {
-    it(`with flags "${flags}" uses only characters whose case variants are those of ASCII`, () => {
+    it(`with flags "${flags}" uses only characters whose case variants are all in ASCII`, () => {
       const every = Array.from({ length: 0x110000 }, (_, point) => String.fromCodePoint(point)).join("")
       const units = Array.from({ length: 0x10000 }, (_, unit) => String.fromCharCode(unit)).join("")
       const unusable: Array<string> = []

@@ -1,4 +1,4 @@
-/** Links resolve in the same way on a port that looks up a whole path in one request and on a port that does not. */
+/** Symlinks resolve in the same way on a port that reads a whole path in one request and on a port that does not. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -48,7 +48,7 @@ suite(
   { laws: linkLaws, programs: 100 }
 )
 
-describe("resolve on a port that looks up whole paths", () => {
+describe("resolve, on a port that reads the stats of a whole path in one request,", () => {
   const tree = {
     a: { b: { c: { d: { f: "deep", up: { link: "../../c/d/f" }, round: { link: "round" } } } }, l: { link: "b/c/d" } }
   } as unknown as InMemory.Tree

@@ -34,7 +34,7 @@ const byNothing: Step = (port) => port.remove("l" as never)
 const byFile: Step = (port) =>
   Effect.andThen(port.remove("l" as never), port.write<never, never>("l" as never, new TextEncoder().encode("file"), "create"))
 
-describe("a link that is replaced between its stat and the reading of its text:", () => {
+describe("a symlink that is replaced between its stat and its readlink:", () => {
   const cases: ReadonlyArray<
     readonly [string, Step, string, (fs: Algebra) => Effect.Effect<unknown, { readonly _tag: string }>, unknown]
   > = [

@@ -49,7 +49,7 @@ describe("decode", () => {
     ["E0 A0 80 EF BF BF E0 9F BF", 6],
     ["C3 C3 A9", 0]
   ]
-  it.each(cases)("gives NotText for %s at byte %d", (hex, offset) => {
+  it.each(cases)("returns NotText for %s at byte %d", (hex, offset) => {
     assert.deepStrictEqual(decode(bytes(hex)), notText("utf-8", offset))
   })
 
@@ -105,7 +105,7 @@ describe("decode", () => {
     ["iso-2022-jp", "41 1B 24 42 24 22 80 21", 6],
     ["iso-2022-jp", "41 1B 24 42 80 21", 4]
   ]
-  it.each(others)("gives NotText, in %s, for %s at byte %d", (encoding, hex, offset) => {
+  it.each(others)("returns NotText, in %s, for %s at byte %d", (encoding, hex, offset) => {
     assert.deepStrictEqual(decode(bytes(hex), encoding), notText(encoding, offset))
   })
 

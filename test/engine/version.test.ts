@@ -40,7 +40,7 @@ describe("a version", () => {
     assert.strictEqual(ofBytes(utf8(text)), version)
   })
 
-  it.effect("of an open file is the hash of its bytes, also if reads are short", () =>
+  it.effect("of an open file is the hash of its bytes, even if reads are short", () =>
     Effect.gen(function* () {
       const content = random(2_000_003)
       for (const most of [content.length, 65_536, 70_001]) {
@@ -50,7 +50,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("of a large file is read in blocks of at most 1 MiB, each byte once", () =>
+  it.effect("of a large file is computed from blocks of at most 1 MiB, and each byte is read once", () =>
     Effect.gen(function* () {
       const reads: Array<readonly [number, number]> = []
       yield* ofHandle(handleOf(random(3_000_000), 1 << 20, reads))

@@ -17,7 +17,7 @@ const paths = <E>(entries: Stream.Stream<{ readonly path: string }, E>) =>
 
 const denied: Fault = { _tag: "AccessDenied", why: "permission" }
 
-/** Returns a filesystem on which some directories cannot be listed. It records every listing. */
+/** Returns a filesystem on which some directories cannot be listed. The filesystem records every listing. */
 const guarded = (fs: Filesystem.Algebra, closed: ReadonlyArray<string>, listed: Array<string>): Filesystem.Algebra => {
   const port: Backend = {
     ...fs.port,
@@ -41,7 +41,7 @@ const tree: InMemory.Tree = {
 }
 
 describe("walk", () => {
-  it.effect("returns entries in order of whole paths, each directory right before its entries, and follows no link", () =>
+  it.effect("returns entries in path order, each directory directly before its entries, and follows no symlink", () =>
     on(tree, (fs) =>
       Effect.map(paths(fs.walk()), (found) =>
         assert.deepStrictEqual(found, [
@@ -122,7 +122,7 @@ describe("walk", () => {
     )
   )
 
-  it.effect("handles ten thousand levels", () =>
+  it.effect("handles a tree that is ten thousand levels deep", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       let at = "."
@@ -214,7 +214,7 @@ describe("glob", () => {
     )
   )
 
-  it.effect("applies ignore files from the root of the workspace, for any base", () =>
+  it.effect("applies the ignore files from the root of the filesystem down, for any base", () =>
     on(
       {
         ".gitignore": "*.log\n/build/\n!keep.log\n",
@@ -235,7 +235,7 @@ describe("glob", () => {
 
   const Name = Schema.Literals(["a", "b-", "a.b", "é", "😀", "～", "z"])
   const Path = Schema.Array(Name).check(Schema.isMinLength(1), Schema.isMaxLength(3))
-  it.effect.prop("returns entries in order of whole paths, as walk does", [Schema.Array(Path)], ([all]) =>
+  it.effect.prop("returns entries in path order, as walk does", [Schema.Array(Path)], ([all]) =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       for (const names of all as ReadonlyArray<ReadonlyArray<string>>) yield* Effect.ignore(fs.write(names.join("/"), ""))

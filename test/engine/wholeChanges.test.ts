@@ -18,7 +18,7 @@ import { changesOf, wholly } from "./wholly.ts"
 
 const tree = { a: "one", b: "two", d: { f: "deep" }, e: {} }
 
-/** A filesystem that records every change made in one step. */
+/** A filesystem that records every request that changes something in one step. */
 const noting = Effect.map(InMemory.make({ tree }), (port) => {
   const asked: Array<string> = []
   const note = <A>(what: string, path: string, effect: A): A => {
@@ -49,7 +49,7 @@ const changes: ReadonlyArray<(fs: Algebra) => Effect.Effect<unknown, unknown>> =
 
 const all = (fs: Algebra) => Effect.forEach(changes, (change) => Effect.exit(change(fs)))
 
-/** Runs all changes on a filesystem derived from the recording one. Returns the changes made in one step. */
+/** Runs all changes on a filesystem derived from the recording filesystem. Returns the recorded requests. */
 const through = <E>(f: (self: Algebra) => Algebra | Effect.Effect<Algebra, E>) =>
   Effect.gen(function* () {
     const { asked, fs } = yield* noting
@@ -175,7 +175,7 @@ describe("a change that the port can make in one step", () => {
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   )
 
-  it("is offered by the recording port of this test for every operation", () => {
+  it("can be requested for every operation from the port of this test", () => {
     assert.deepStrictEqual(Object.keys(changesOf(Effect.runSync(InMemory.make()))).sort(), [
       "Edit",
       "MakeDirectory",

@@ -1,4 +1,4 @@
-/** Implements the one-step changes of a port with the port's own primitive calls. */
+/** Implements the requests that change a port in one step, with the primitive operations of the port. */
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
@@ -57,7 +57,7 @@ export const changesOf = (port: Backend): Changes => {
   }
 }
 
-/** Returns the port with these one-step changes, of which `change` may replace some. */
+/** Returns the port with handlers for these requests. `change` may replace some of the handlers. */
 export const wholly = (port: Backend, change: (right: Changes) => Request.Handlers = () => ({})): Backend => {
   const right = changesOf(port)
   return { ...port, perform: Request.extend(port.perform, { ...right, ...change(right) }) }

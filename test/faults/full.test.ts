@@ -46,7 +46,7 @@ const old = { f: `${text("a")}!`, "d/g": "small", l: { link: "f" } }
 const mountable = needs("full disks", canMount, "it needs root and a kernel that lets it mount a tmpfs")
 
 describe.runIf(mountable)(
-  "DiskFull changes nothing on an almost full disk of 1 MB, and the call succeeds after space is freed:",
+  "on an almost full disk of 1 MB, calls that need space give DiskFull, change nothing, and succeed after space is freed:",
   () => {
     for (const [name, run] of calls) {
       it.live(name, () =>
@@ -73,7 +73,7 @@ describe.runIf(mountable)(
       )
     }
 
-    it.live("but reading, moving, deleting and setting attributes need no space", () =>
+    it.live("reading, moving, deleting and setting attributes succeed without free space", () =>
       losingNothing(
         Effect.gen(function* () {
           const root = yield* disk("size=1m")

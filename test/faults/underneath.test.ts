@@ -162,7 +162,7 @@ describe("a change by another process between the steps of a call", () => {
               if (!isReached) break
               const what = `${operation.name}, before step ${nth}`
               if (failed?.isDeclared === false) wrong.push(`${what}: ${JSON.stringify(failed)}`)
-              // Without held directories, a staged file in a directory that was moved away cannot be found again.
+              // A host that keeps no directory open cannot find a staged file in a directory that was moved away.
               const after = others(self, spared, isHeld ? undefined : isTemporary)
               if (after !== before) wrong.push(`${what}: ${before} became ${after}`)
               if (JSON.stringify(picture(self.root)).includes(".~fsa-"))

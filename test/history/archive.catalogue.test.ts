@@ -64,7 +64,7 @@ describe("an import of a hostile archive", () => {
     )
   }
 
-  it.live("is refused in the same way from a stream and on a host, without changes inside or outside of the root", () =>
+  it.live("is refused in the same way from a stream and on a host, and changes nothing inside or outside the root", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { outside, port, root } = yield* host()
@@ -87,7 +87,7 @@ describe("an import of a hostile archive", () => {
   )
 })
 
-describe("an import with limits", () => {
+describe("an import of an archive", () => {
   const small = (changes: Partial<Limits.LimitsShape>) =>
     Effect.provideService(Limits.Limits, { ...Limits.standard, ...changes })
   const refusal = (bytes: Uint8Array, changes: Partial<Limits.LimitsShape>) =>
@@ -108,14 +108,14 @@ describe("an import with limits", () => {
       manifest(2, 10)
     ])
 
-  it.effect("accepts exactly as many entries as allowed, not counting the manifest, and refuses one more", () =>
+  it.effect("accepts as many entries as maxArchiveEntries, not counting the manifest, and refuses one more", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* refusal(three(), { maxArchiveEntries: 3 }), 2)
       assert.strictEqual(yield* refusal(three(), { maxArchiveEntries: 2 }), "tooLarge")
     })
   )
 
-  it.effect("accepts exactly as many bytes as allowed, and refuses one more", () =>
+  it.effect("accepts as many bytes as maxArchiveBytes, and refuses one more", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* refusal(three(), { maxArchiveBytes: 10 }), 2)
       assert.strictEqual(yield* refusal(three(), { maxArchiveBytes: 9 }), "tooLarge")
@@ -141,7 +141,7 @@ describe("an import with limits", () => {
     })
   )
 
-  it.effect("takes no entries from outside files/", () =>
+  it.effect("ignores the entries outside files/", () =>
     Effect.gen(function* () {
       const fs = Filesystem.make(yield* InMemory.make())
       const bytes = build([

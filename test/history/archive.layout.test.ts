@@ -1,6 +1,6 @@
 /**
- * The layouts of a ZIP archive: our own with `files/` and a manifest, or the plain one of other tools with the tree at
- * the top level.
+ * The two layouts of a ZIP archive: `files/` with a manifest, as this library writes by default, and the tree at the top level,
+ * as other tools write.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -41,7 +41,7 @@ const theirs: ReadonlyArray<readonly [what: string, content: string | Uint8Array
 
 describe("an archive of another tool", () => {
   for (const [what, content] of theirs) {
-    it.effect(`is imported as a tree at its top level, also with a manifest.json ${what}`, () =>
+    it.effect(`is imported from its top level, even with a manifest.json ${what}`, () =>
       Effect.gen(function* () {
         const { count, names } = yield* imported(
           build([
@@ -67,14 +67,14 @@ describe("an archive of another tool", () => {
     })
   )
 
-  it.effect("with counts in its manifest.json and nothing below files/ is imported as a tree at its top level", () =>
+  it.effect("without entries below files/ is imported from its top level, even with a manifest.json that has counts", () =>
     Effect.gen(function* () {
       const { names } = yield* imported(build([manifest(1, 1), { name: "a", content: "x" }]))
       assert.deepStrictEqual(names, ["a", "manifest.json"])
     })
   )
 
-  it.effect("is checked like our own: unsafe names, unsafe links and duplicate names are refused", () =>
+  it.effect("is refused for unsafe names, unsafe links and duplicate names", () =>
     Effect.gen(function* () {
       const hostile = [
         [{ name: "../x", content: "x" }],
@@ -112,7 +112,7 @@ describe("a plain archive", () => {
     })
   )
 
-  it.effect("keeps a manifest.json and files/ that were in the tree, and may be empty", () =>
+  it.effect("contains the manifest.json and the files/ of the tree like any other entry, and may be empty", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* fs.write("files/a", "good")
@@ -138,7 +138,7 @@ describe("a plain archive", () => {
       return path
     })
 
-  it.live.runIf(hasUnzip)("is unpacked by unzip, links included", () =>
+  it.live.runIf(hasUnzip)("is unpacked by unzip, including symlinks", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const top = yield* fastDirectory

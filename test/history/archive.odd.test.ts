@@ -35,13 +35,13 @@ const randomOf = (seed: number) => () => {
 const oddNames = ["Readme", "c:", "back\\slash", "e\u0301", "\ufb01le"] as const
 const oddTargets = ["/bin/busybox", "../../../outside", "back\\slash", "c:/x"] as const
 
-/** The planted paths: valid paths, and odd paths that are not below an odd directory. */
+/** The paths of the created entries: the paths that an import accepts, and the highest paths that it refuses. */
 interface Grown {
   readonly sound: Set<string>
   readonly odd: Set<string>
 }
 
-/** Grows a random tree with sound and odd entries side by side. */
+/** Creates a random tree of entries that an import accepts and entries that it refuses. */
 const grow = Effect.fnUntraced(function* (fs: Algebra, seed: number, top = ""): Effect.fn.Return<Grown, unknown> {
   const random = randomOf(seed)
   const pick = <A>(all: ReadonlyArray<A>): A => all[Math.floor(random() * all.length)]!
@@ -61,7 +61,7 @@ const grow = Effect.fnUntraced(function* (fs: Algebra, seed: number, top = ""): 
       const other = at === "" ? first : `${at}/${first}`
       if (!sound.has(other)) yield* fs.write(other, "the first of two")
       if (!isBelowOdd) sound.add(other)
-      // Of two equal names, the first by code point is valid.
+      // If an archive cannot distinguish two names, the first name by code point is valid.
       if (other > path) continue
     }
     const makesLink = isOdd && !hasOddName
@@ -94,8 +94,8 @@ const pictureOf = (fs: Algebra): Effect.Effect<unknown, unknown> =>
 
 const seeds = Array.from({ length: 12 }, (_, i) => i + 1)
 
-describe("an export of a tree with odd entries", () => {
-  it.effect("omits and reports exactly the odd entries, and the other entries can be imported", () =>
+describe("an export of a tree with entries that an import refuses", () => {
+  it.effect("omits and reports exactly these entries, and the other entries can be imported", () =>
     Effect.gen(function* () {
       let odd = 0
       for (const seed of seeds) {
@@ -123,7 +123,7 @@ describe("an export of a tree with odd entries", () => {
     })
   )
 
-  it.live("on a host omits FIFOs, names that are not UTF-8 and links out of the root, with a reason each", () =>
+  it.live("of a host omits FIFOs, names that are not UTF-8 and links out of the root, and gives a reason for each", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       execFileSync("mkfifo", [join(root, "fifo")])
@@ -147,7 +147,7 @@ describe("an export of a tree with odd entries", () => {
   )
 })
 
-/** Changes most of a tree, including odd entries. */
+/** Changes most of a tree, including entries that an import refuses. */
 const spoil = Effect.fnUntraced(function* (fs: Algebra) {
   const { entries } = yield* fs.list(".").pipe(Effect.map((entries) => ({ entries })))
   for (const [i, { name }] of entries.entries()) if (i % 2 === 0) yield* fs.delete(name, { recursive: true })
@@ -167,9 +167,9 @@ const kinds = [
   ["an overlay", overlaid]
 ] as const
 
-describe("our own archives restore every entry, even if an import would refuse it:", () => {
+describe("an archive that the same filesystem restores contains every entry, even an entry that an import refuses,", () => {
   for (const [kind, make] of kinds) {
-    it.live(`layerArchive over ${kind}`, () =>
+    it.live(`if Snapshots.layerArchive made it, over ${kind}`, () =>
       Effect.gen(function* () {
         for (const seed of seeds.slice(0, 6)) {
           const fs = yield* make(seed)
@@ -190,7 +190,7 @@ describe("our own archives restore every entry, even if an import would refuse i
       }).pipe(Effect.scoped)
     )
 
-    it.live(`a SnapshotStore over ${kind}`, () =>
+    it.live(`if a SnapshotStore made it, over ${kind}`, () =>
       Effect.gen(function* () {
         const directory = yield* fastDirectory
         Fs.chmodSync(directory, 0o700)
@@ -210,7 +210,7 @@ describe("our own archives restore every entry, even if an import would refuse i
       }).pipe(Effect.scoped)
     )
 
-    it.live(`a checkpoint in a session, of ${kind}`, () =>
+    it.live(`if a checkpoint in a session made it, over ${kind}`, () =>
       Effect.gen(function* () {
         const fs = yield* make(5)
         yield* grow(fs, 5)
@@ -224,7 +224,7 @@ describe("our own archives restore every entry, even if an import would refuse i
     )
   }
 
-  it.live("names that are not UTF-8, on a host", () =>
+  it.live("with names that are not UTF-8, on a host", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       const raw = Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x64, 0xff])])
@@ -245,7 +245,7 @@ describe("our own archives restore every entry, even if an import would refuse i
     }).pipe(Effect.scoped)
   )
 
-  it.effect("a dump", () =>
+  it.effect("if a dump of a session made it", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const fs = yield* dumped
@@ -316,7 +316,7 @@ describe("an archive with forged entries below verbatim/", () => {
     ["a path of very many segments", [{ name: `verbatim/f/${hex(`${"a/".repeat(5000)}a`)}` }]]
   ]
   for (const [what, parts] of hostile) {
-    it.effect(`is refused by bringBack, which changes nothing: ${what}`, () =>
+    it.effect(`is refused by a restore, which changes nothing: ${what}`, () =>
       Effect.gen(function* () {
         const fs = yield* memory
         yield* fs.write("before", "stays")

@@ -38,7 +38,7 @@ const changed = (fs: Filesystem.Algebra, changes: (port: Backend) => Partial<Bac
   Filesystem.make({ ...fs.port, perform: undefined, explore: undefined, ...changes(fs.port) })
 
 describe("a ZIP archive", () => {
-  it.effect("restores one changed file, and export and import report one file", () =>
+  it.effect("of one file restores the file after a change, and the export and the import report one file", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       const path = join(yield* fastDirectory, "a.fs.zip")
@@ -68,7 +68,7 @@ describe("a ZIP archive", () => {
     )
   )
 
-  it.effect("has the same bytes for the same tree and clock, on every backend and whatever the order of writes", () =>
+  it.effect("has the same bytes for the same tree at the same time, on every backend and after any order of writes", () =>
     Effect.scoped(
       Effect.gen(function* () {
         yield* TestClock.setTime(Date.UTC(2024, 4, 6, 7, 8, 9))
@@ -87,7 +87,7 @@ describe("a ZIP archive", () => {
     )
   )
 
-  it.effect("may be empty", () =>
+  it.effect("of an empty tree makes the tree empty", () =>
     Effect.gen(function* () {
       const fs = yield* memory()
       yield* fs.write("gone", "x")
@@ -170,7 +170,7 @@ describe("a strict export refuses an entry that an import would refuse:", () => 
     )
   )
 
-  it.effect("more entries, bytes or path depth than allowed", () =>
+  it.effect("an entry beyond the limits on entries, bytes or path depth", () =>
     Effect.gen(function* () {
       const fs = yield* memory()
       yield* fs.write("a/b", "12345")
@@ -218,7 +218,7 @@ describe("a file that changes while it is exported", () => {
     })
   )
 
-  it.effect("fails the export when a stored file has other bytes on its second read", () =>
+  it.effect("fails the export when an uncompressed file has different bytes on its second read", () =>
     Effect.gen(function* () {
       const fs = yield* memory()
       yield* fs.writeBytes("large", noise(size))
@@ -262,7 +262,7 @@ describe("a file that changes while it is exported", () => {
 })
 
 describe("an import", () => {
-  it.effect("requires permission to write and to delete, and reads nothing without them", () =>
+  it.effect("requires permission to write and to delete, and otherwise reads nothing", () =>
     Effect.gen(function* () {
       for (const options of [{ readOnly: true }, { allowWrite: false }, { allowDelete: false }]) {
         const fs = yield* memory(options)
@@ -290,7 +290,7 @@ describe("an import", () => {
     })
   )
 
-  it.effect("refuses links when the target has none", () =>
+  it.effect("refuses symlinks if the filesystem does not support them", () =>
     Effect.gen(function* () {
       const fs = yield* awkward
       const target = changed(yield* memory(), () => ({ links: undefined, history: undefined }))
@@ -299,7 +299,7 @@ describe("an import", () => {
     })
   )
 
-  it.effect("obeys the path dialect of its target", () =>
+  it.effect("refuses a name that the path policy of the filesystem forbids", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ policy: "vfs" })
       const bytes = build([{ name: "files/é", content: "x" }, manifest(1, 1)])
@@ -327,8 +327,8 @@ describe("an import", () => {
   )
 })
 
-describe("an archive file on the machine", () => {
-  it.live("does not contain itself when it lies in the exported workspace, even at the second export", () =>
+describe("an archive file on the host", () => {
+  it.live("does not contain itself if it lies inside the exported tree, even at the second export", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* host()
@@ -344,7 +344,7 @@ describe("an archive file on the machine", () => {
     )
   )
 
-  it.live("stays in the workspace through repeated imports", () =>
+  it.live("stays inside the tree through repeated imports", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* host()
@@ -410,7 +410,7 @@ describe("an archive file on the machine", () => {
     )
   )
 
-  it.live("that arrives as a large stream is spooled to a file without a name", () =>
+  it.live("that arrives as a large stream is buffered in an unlinked file", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const fs = yield* memory()

@@ -49,7 +49,7 @@ const imported = (path: string) =>
   })
 
 describe.runIf(needs("our ZIP archives read by unzip", "unzip"))("unzip", () => {
-  it.live("finds no errors in our archives and extracts the same tree, modes and links included", () =>
+  it.live("finds no errors in our archives and extracts the same tree, including modes and symlinks", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { directory, path, shape } = yield* written
@@ -153,7 +153,7 @@ with open(path, "wb") as f:
         if variant != "first": z.writestr("manifest.json", manifest)
 `
   for (const variant of ["stored", "deflated", "levels", "zip64", "streamed", "first", "comment"]) {
-    it.effect(`writes archives that we import: ${variant}`, () =>
+    it.effect(`writes archives that an import accepts: ${variant}`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const path = join(yield* fastDirectory, "python.zip")
@@ -174,7 +174,7 @@ with open(path, "wb") as f:
     )
   }
 
-  it.effect.runIf(soak)("reads our archives of more than 65,535 entries, and we read its archives", () =>
+  it.effect.runIf(soak)("reads our archives of more than 65,535 entries, and writes such archives for an import", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const fs = yield* memory
@@ -293,7 +293,7 @@ print(sum(os.lstat(os.path.join(d, f)).st_size for d, ds, fs in os.walk(sys.argv
     ["without extra fields", ["-X"]],
     ["without entries for directories", ["-D"]]
   ] as ReadonlyArray<readonly [string, ReadonlyArray<string>]>) {
-    it.live(`writes archives that we import: ${title}`, () =>
+    it.live(`writes archives that an import accepts: ${title}`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const { directory, expected, files, tree } = yield* prepared
@@ -351,7 +351,7 @@ describe.runIf(needs("tar archives of others, and ours elsewhere", "tar", "pytho
     })
   )
 
-  /** A copy of the tree with a hard link, which comes back as a separate file. */
+  /** A copy of the tree with a hard link. The import turns the link into a separate file. */
   const linked = shared(
     Effect.gen(function* () {
       const { directory, out } = yield* made
@@ -362,7 +362,7 @@ describe.runIf(needs("tar archives of others, and ours elsewhere", "tar", "pytho
     })
   )
 
-  it.live("GNU tar extracts the same tree from ours, modes and links included", () =>
+  it.live("GNU tar extracts the same tree from our archives, including modes and symlinks", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { out, shape } = yield* made
@@ -371,7 +371,7 @@ describe.runIf(needs("tar archives of others, and ours elsewhere", "tar", "pytho
     )
   )
 
-  it.effect("Python's tarfile reads the same tree from ours", () =>
+  it.effect("Python's tarfile reads the same tree from our archives", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { path, shape } = yield* made
@@ -392,7 +392,7 @@ describe.runIf(needs("tar archives of others, and ours elsewhere", "tar", "pytho
     ["--format=gnu", "-z"],
     ["--format=posix", "-z"]
   ]) {
-    it.live(`we import the same tree that GNU tar writes: ${flags.join(" ")}`, () =>
+    it.live(`an import gives the same tree that GNU tar wrote: ${flags.join(" ")}`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const { both, directory, shape } = yield* linked
@@ -408,7 +408,7 @@ describe.runIf(needs("tar archives of others, and ours elsewhere", "tar", "pytho
     )
   }
 
-  it.live("we import an archive of Python's tarfile on a host, without ./ before its names", () =>
+  it.live("a host imports an archive of Python's tarfile, without ./ before its names", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { directory, out } = yield* made

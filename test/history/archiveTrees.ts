@@ -7,7 +7,7 @@ import * as Fs from "node:fs"
 import { join } from "node:path"
 import type { Algebra } from "../../src/filesystem/Filesystem.ts"
 
-/** By path: the kind, the mode, and the SHA-256 of the content or the target of a link. */
+/** The kind, the mode, and the SHA-256 of the content or the target of a link, for each path. */
 export type Shape = Readonly<Record<string, readonly [kind: string, mode: number | undefined, content: string]>>
 
 const sha = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
@@ -48,13 +48,13 @@ export const shapeOnDisk = (top: string): Shape => {
 export const withoutModes = (shape: Shape): Shape =>
   Object.fromEntries(Object.entries(shape).map(([path, [kind, , content]]) => [path, [kind, undefined, content]]))
 
-/** Returns incompressible bytes, the same ones every time. */
+/** Returns incompressible bytes, which are the same in each run. */
 export const noise = (length: number): Uint8Array =>
   new Uint8Array(createHash("shake256", { outputLength: length }).update("noise").digest())
 
 /**
- * Plants empty and large files, compressible and incompressible ones, awkward names, modes, and links to files,
- * directories and nothing.
+ * Creates empty, large, compressible and incompressible files, unusual names, modes, and links to files, to directories and to
+ * nothing.
  */
 export const plantAwkward = Effect.fnUntraced(function* (fs: Algebra) {
   yield* fs.write("README.md", "# read me\r\n\r\nCRLF stays\r\n")

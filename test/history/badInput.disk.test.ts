@@ -1,6 +1,6 @@
 /**
- * Full disks, of the store and of the directory, during a snapshot or a restore. The failure is reported, nothing
- * changes, and the operation works once there is space.
+ * Snapshots and restores while the disk of the store or of the directory is full. A failure is reported and changes nothing,
+ * and the operation works once there is space.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -72,7 +72,7 @@ describe.runIf(ready)("the disk of a store", () => {
 
   for (const left of [0, 8192, 3 * megabyte]) {
     it.live(
-      `keeps its snapshots when a snapshot fills it to ${left} bytes left, and takes another snapshot once there is space`,
+      `keeps its snapshots if only ${left} bytes are left during a snapshot, and takes the snapshot once there is space`,
       () =>
         Effect.gen(function* () {
           const { here, top } = yield* withStoreOn("size=90m")
@@ -104,7 +104,7 @@ describe.runIf(ready)("the disk of a store", () => {
                 assert.deepStrictEqual(hidden(here.root), [])
                 assert.deepStrictEqual(tmpIn(here), [])
                 assert.strictEqual((yield* snapshots.list).length, 1)
-                // A full disk does not hinder a restore.
+                // A restore works although the disk of the store is full.
                 yield* snapshots.restore(first)
                 assert.deepStrictEqual(read(here.root), one)
                 empty(top)
@@ -207,7 +207,7 @@ describe.runIf(ready)("the disk of a store", () => {
   )
 })
 
-describe.runIf(ready)("the disk of the directory", () => {
+describe.runIf(ready)("a full disk", () => {
   /** Runs a call on a disk with more and more room until it succeeds, and checks that each failure changes nothing. */
   const sweep = <E>(
     root: string,
@@ -233,7 +233,7 @@ describe.runIf(ready)("the disk of the directory", () => {
       return failures
     })
 
-  it.live("leaves the tree unchanged however full it is, until it has room for a restore", () =>
+  it.live("leaves the tree unchanged by a restore until there is enough space", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=8m")
       const here = { ...(yield* place), root }
@@ -257,7 +257,7 @@ describe.runIf(ready)("the disk of the directory", () => {
     })
   )
 
-  it.live("leaves the tree unchanged when no inode is free for a restore", () =>
+  it.live("leaves the tree unchanged by a restore if no inode is free", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=8m,nr_inodes=60")
       const here = { ...(yield* place), root }
@@ -277,7 +277,7 @@ describe.runIf(ready)("the disk of the directory", () => {
     })
   )
 
-  it.live("leaves the tree unchanged until it has room for an import or a rollback", () =>
+  it.live("leaves the tree unchanged by an import or a rollback until there is enough space", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=8m")
       const { top } = yield* place
@@ -305,7 +305,7 @@ describe.runIf(ready)("the disk of the directory", () => {
     })
   )
 
-  it.live("that stores named archives keeps them when it is full, and keeps no partial archive", () =>
+  it.live("keeps the archives of a SnapshotStore, but no partial archive", () =>
     Effect.gen(function* () {
       const top = yield* disk("size=4m")
       const archives = join(top, "archives")

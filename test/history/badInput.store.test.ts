@@ -35,7 +35,7 @@ const offsetOf = (here: Place, pack: string, id: string): number => {
 const idAt = (here: Place, { commitRef }: Snapshots.FilesystemSnapshot, path: string): string =>
   git(here, "rev-parse", `${commitRef}:${path}`)
 
-/** Removes the record of the last capture, which would be used instead of damaged trees of the store. */
+/** Removes the saved scan. Otherwise the library would use it instead of the damaged trees of the store. */
 const forgetSeen = ({ gitDir }: Place): void => {
   for (const name of Fs.readdirSync(gitDir)) if (name.startsWith("seen-")) Fs.rmSync(join(gitDir, name))
 }
@@ -327,7 +327,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.live("of another root lists no snapshot of this root, and refuses the snapshots of this root as incompatible", () =>
+  it.live("for another root does not list the snapshots of this root, and refuses them as incompatible", () =>
     Effect.gen(function* () {
       const here = yield* place
       const other = { ...here, root: join(here.top, "other") }

@@ -1,4 +1,4 @@
-/** Directories with a store beside them, and checks that the tests of bad input share. */
+/** A directory with a store next to it, and checks that the tests of bad input share. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -61,7 +61,7 @@ export const packsOf = ({ gitDir }: Place): ReadonlyArray<string> =>
     .filter((name) => name.endsWith(".pack"))
     .map((name) => join(gitDir, "objects/pack", name.slice(0, -".pack".length)))
 
-/** Returns the paths whose names begin like our own hidden names. */
+/** Returns the paths whose names begin like the temporary names of this library. */
 export const hidden = (root: string): ReadonlyArray<string> =>
   Fs.readdirSync(root, { recursive: true, encoding: "utf8" }).filter((path) => path.split("/").at(-1)!.startsWith(".~fsa-"))
 

@@ -1,4 +1,4 @@
-/** Values from callers and prepared stores. Both are hostile input. */
+/** Snapshot values from callers, and stores that an attacker prepared. Both are hostile input. */
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -104,7 +104,7 @@ describe.runIf(hasGit)("a snapshot as a value", () => {
     })
   )
 
-  it.live("of another type is incompatible", () =>
+  it.live("is refused as incompatible if it has another type", () =>
     Effect.gen(function* () {
       const here = yield* place
       yield* within(here, (snapshots) =>
@@ -119,7 +119,7 @@ describe.runIf(hasGit)("a snapshot as a value", () => {
     })
   )
 
-  it.live("from one kind of store is incompatible with another kind", () =>
+  it.live("is refused as incompatible by another kind of store", () =>
     Effect.gen(function* () {
       const here = yield* place
       const { second } = yield* within(here, (snapshots) => twoStates(here, snapshots))
@@ -249,7 +249,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
   )
 
   for (const [what, plant, reason] of hostile) {
-    it.live(`with ${what} in a tree restores nothing of it, at the top or below`, () =>
+    it.live(`restores nothing of a tree with ${what}, at the root or below`, () =>
       Effect.gen(function* () {
         const { blob, empty, first, here, one, second } = yield* shared
         const bad = plant(here, blob, empty)
@@ -270,7 +270,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     )
   }
 
-  it.live("with a link to the outside and an entry below it writes nothing there", () =>
+  it.live("writes nothing outside the root if a tree has a symlink that leads outside, and an entry below the symlink", () =>
     Effect.gen(function* () {
       const here = yield* place
       const outside = join(here.top, "outside")
@@ -292,7 +292,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     })
   )
 
-  it.live("with directories deeper than any path is refused, and nothing changes", () =>
+  it.live("is refused if its directories are deeper than any path, and nothing changes", () =>
     Effect.gen(function* () {
       const here = yield* place
       const { second } = yield* within(here, (snapshots) => twoStates(here, snapshots))
@@ -308,7 +308,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     })
   )
 
-  it.live("with 40 nested trees that expand to 2^40 files is refused, because it exceeds the budget of entries", () =>
+  it.live("is refused if 40 nested trees expand to 2^40 files, because the tree exceeds the limit of entries", () =>
     Effect.gen(function* () {
       const here = yield* place
       const { second } = yield* within(here, (snapshots) => twoStates(here, snapshots))

@@ -26,7 +26,10 @@ const plain =
   (self) =>
     Effect.sync(() => f(self))
 
-/** Combinators that show the whole same tree keep its history; those that show another tree, or less of it, drop it. */
+/**
+ * Combinators that show the same whole tree keep its history. Combinators that show another tree, or only a part, drop the
+ * history.
+ */
 const combinators: Readonly<Record<string, readonly [history: "kept" | "dropped", combinator: Combinator]>> = {
   traced: ["kept", plain(Decorator.traced)],
   retry: ["kept", plain(Decorator.retry({ times: 1 }))],
@@ -80,7 +83,7 @@ describe("the history capability of a port", () => {
     )
   }
 
-  it.effect("is dropped for good: no combinator above a combinator that drops it restores it", () =>
+  it.effect("stays absent in a combinator over a combinator that drops it", () =>
     Effect.gen(function* () {
       for (const [, [outer, over]] of Object.entries(combinators)) {
         if (outer === "dropped") continue

@@ -1,6 +1,6 @@
 /**
- * Captures while other processes change the directory as fast as they can. Each file in a snapshot must have a content
- * that it really had. Unreadable files must be reported, and nothing from outside may appear in a snapshot.
+ * Captures while other processes change the directory as fast as they can. Each file in a snapshot must have a content that the
+ * file really had. Unreadable files must be reported, and a snapshot must contain nothing from outside.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -103,7 +103,7 @@ interface Tally {
   readonly complaints: Array<string>
 }
 
-/** Takes snapshots while the writers work. Each failure must be a permitted one. */
+/** Takes snapshots while the writers work. Checks that only the expected failures occur. */
 const capturing = (what: ReadonlyArray<Orders["what"]>, permits: (error: Snapshots.SnapshotError) => boolean) =>
   Effect.gen(function* () {
     const here = yield* place
@@ -142,7 +142,7 @@ const isUnsteady = ({ detail, reason }: Snapshots.SnapshotError): boolean =>
 const ready = hasGit && needs("captures under other writers", () => has("mkfifo"), "apt-get install coreutils")
 
 describe.runIf(ready)("a snapshot that is taken while other processes", () => {
-  it.live("replace files holds a whole version of each file", () =>
+  it.live("replace files contains a whole version of each file", () =>
     Effect.gen(function* () {
       const { complaints, files, taken } = yield* capturing(["replaced", "replaced"], isUnsteady)
       assert.deepStrictEqual(complaints, [])
@@ -159,7 +159,7 @@ describe.runIf(ready)("a snapshot that is taken while other processes", () => {
     })
   )
 
-  it.live("overwrite files in place holds a former state of each file, or fails as unsteady", () =>
+  it.live("overwrite files in place contains an earlier state of each file, or fails because a file keeps changing", () =>
     Effect.gen(function* () {
       const { complaints, taken, unsteady } = yield* capturing(["blocks"], isUnsteady)
       assert.deepStrictEqual(complaints, [])
@@ -167,7 +167,7 @@ describe.runIf(ready)("a snapshot that is taken while other processes", () => {
     })
   )
 
-  it.live("turn paths into directories, links and files holds whole contents and follows no link", () =>
+  it.live("turn paths into directories, links and files contains whole contents and follows no link", () =>
     Effect.gen(function* () {
       const { complaints, taken } = yield* capturing(["kinds"], never)
       assert.deepStrictEqual(complaints, [])
@@ -175,7 +175,7 @@ describe.runIf(ready)("a snapshot that is taken while other processes", () => {
     })
   )
 
-  it.live("replace directories with links to the outside holds nothing from outside", () =>
+  it.live("replace directories with links to the outside contains nothing from outside", () =>
     Effect.gen(function* () {
       const { complaints, taken } = yield* capturing(["swaps", "kinds"], never)
       assert.deepStrictEqual(complaints, [])
@@ -183,7 +183,7 @@ describe.runIf(ready)("a snapshot that is taken while other processes", () => {
     })
   )
 
-  it.live("make and remove directories holds only contents that existed", () =>
+  it.live("make and remove directories contains only contents that existed", () =>
     Effect.gen(function* () {
       const { complaints, taken } = yield* capturing(["comes"], never)
       assert.deepStrictEqual(complaints, [])

@@ -48,7 +48,10 @@ const other = ({ gitDir, root }: Place): Effect.Effect<Say, never, Scope.Scope> 
 
 const encode = Schema.encodeEffect(Schema.fromJsonString(Schema.toCodecJson(Snapshots.FilesystemSnapshot)))
 
-/** Writes a tree of the word. Every word but the third has a directory that no other has. */
+/**
+ * Writes a tree whose contents derive from the word. For each word but the third, the tree has a directory that no other tree
+ * has.
+ */
 const fill = (root: string, word: string): void => {
   for (const name of Fs.readdirSync(root)) if (name.startsWith("only ")) Fs.rmSync(join(root, name), { recursive: true })
   if (word !== "third") {

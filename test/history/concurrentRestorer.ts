@@ -1,4 +1,4 @@
-/** A process that reads commands as lines of JSON (snapshot, restore, collect) and answers each with a line. */
+/** A process that reads commands (snapshot, restore, collect) as lines of JSON and answers each command with a line. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"

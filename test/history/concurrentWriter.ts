@@ -36,7 +36,7 @@ const quietly = (run: () => void): void => {
 let count = 0
 const clock = new Int32Array(new SharedArrayBuffer(4))
 
-/** Returns a block of this size behind its checksum. */
+/** Returns a block of the given size that begins with its checksum. */
 const summed = (size: number): Buffer => {
   const body = Buffer.alloc(size, `${count++} ${seed} `)
   return Buffer.concat([Buffer.from(`${createHash("sha1").update(body).digest("hex")}\n`), body])
@@ -83,7 +83,8 @@ const steps: Record<Orders["what"], () => void> = {
     })
   },
   swaps: () => {
-    // Replaces a directory, deep in the tree, with a link to a directory of the same shape outside, and back.
+    // Replaces a directory deep in the tree with a link to a directory of the same structure outside the root, and puts the
+    // directory back.
     const name = ["d", "d/e", "d/e/f"][below(3)]!
     const path = join(root, name)
     const aside = join(outside, "aside")

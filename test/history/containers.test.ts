@@ -1,4 +1,7 @@
-/** Snapshots of the files in a container while it runs: shared files with layerGit, files apart with archives. */
+/**
+ * Snapshots of the files in a container while it runs. Directories shared with the host use layerGit, and files inside the
+ * container use archives.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -63,7 +66,7 @@ const picture = (fs: Algebra) => capture(fs.port)
 describePodman("with podman", () => {
   for (const strategy of ["overlay", "exec"] as const) {
     describe(`snapshots in a container, ${strategy}`, () => {
-      it.live("restore files that commands changed, byte for byte, inside and outside of the container", () =>
+      it.live("restore files that commands changed, byte for byte, for the commands and for the filesystem", () =>
         Effect.scoped(
           Effect.gen(function* () {
             const { fs, sh, snapshots } = yield* working(strategy)
@@ -87,7 +90,7 @@ describePodman("with podman", () => {
         )
       )
 
-      it.live("are restored while a command runs there, whose working directory stays the same", () =>
+      it.live("can be restored while a command runs in the container, and keep the working directory of the command", () =>
         Effect.scoped(
           Effect.gen(function* () {
             const { exec, fs, snapshots } = yield* working(strategy)

@@ -144,7 +144,7 @@ const filesOf = (tree: ReadonlyArray<Planted>): Files => Object.fromEntries(tree
 
 const isLink = ({ entry }: Planted): boolean => typeof entry === "object" && "link" in entry
 
-/** Plants the tree, with modes where the filesystem has them, and returns these modes. */
+/** Writes the tree, with modes if the filesystem has them, and returns these modes. */
 const plantAll = Effect.fnUntraced(function* (fs: Algebra, tree: ReadonlyArray<Planted>) {
   yield* plant(fs.port, filesOf(tree))
   const modes: Record<string, number> = {}

@@ -140,7 +140,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("are required for a merge: any other filesystem is refused", () =>
+    it.live("are the only filesystems that a merge accepts", () =>
       Effect.gen(function* () {
         yield* begin
         const fs = yield* Filesystem

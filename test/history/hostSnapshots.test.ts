@@ -235,7 +235,7 @@ describe("the stamps that a store keeps for the next process", () => {
         )
         const idOf = (name: string): string => inspect(here, "hash-object", join(here.root, name)).trim()
         const text = Fs.readFileSync(file, "utf8").replace(/^[^\n]*\n/, "")
-        // The forgery claims a later capture time, so that even young files count as read, and swaps the content of a
+        // The forged file claims a later capture time, so that its stamps count as settled, and claims another content for a
         // file.
         const later = text.replace(/"began":[0-9]+/, `"began":${Date.now() + 1e9}`)
         const forged = later.replace(idOf("mine.txt"), idOf("other.txt"))
@@ -249,7 +249,7 @@ describe("the stamps that a store keeps for the next process", () => {
     )
   }
 
-  it.live("are ignored if their file is a directory, and the store is refused if it is a pipe or a link", () =>
+  it.live("are ignored if a directory is at the path of their file, and a pipe or a link there makes the store refused", () =>
     Effect.gen(function* () {
       const here = yield* place
       Fs.writeFileSync(join(here.root, "mine.txt"), "mine")
@@ -275,7 +275,10 @@ describe("the stamps that a store keeps for the next process", () => {
 })
 
 describe("snapshots of a host:", () => {
-  /** The rewrites of the file at the reads of a capture: before the fifth, before the first twenty, and before each. */
+  /**
+   * The number of rewrites of the file during the reads of a capture: one before the fifth read, one before each of the first
+   * twenty reads, and one before every read.
+   */
   it.live.each([
     ["once", [5, 5]],
     ["twenty times", [1, 20]],
@@ -286,7 +289,7 @@ describe("snapshots of a host:", () => {
       const file = join(here.root, "torn")
       const size = 3 * 1024 * 1024
       let letter = 65
-      // A whole file consists of one letter. Each rewrite lasts until the disk's clock shows the change.
+      // An intact file consists of one repeated letter. Each rewrite waits until the disk's clock shows the change.
       const rewrite = (): void => {
         const before = Fs.statSync(file, { bigint: true }).mtimeNs
         letter = letter === 90 ? 65 : letter + 1
@@ -433,7 +436,7 @@ describe("snapshots of a host:", () => {
     })
   )
 
-  it.live("one directory is one root, whatever path leads to it", () =>
+  it.live("a directory has the same snapshots, whatever path leads to it", () =>
     Effect.gen(function* () {
       const { gitDir, root: top } = yield* place
       Fs.mkdirSync(join(top, "root"))

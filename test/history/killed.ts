@@ -17,7 +17,10 @@ export interface Orders {
   readonly trees: readonly [Tree, Tree]
   readonly what: "recover" | "loop" | "there and back"
   readonly user?: number
-  /** The process kills itself before this changing call, counted from one; without it, the parent kills. */
+  /**
+   * The number of the changing call, counted from one, before which the process kills itself. If absent, the parent kills the
+   * process.
+   */
   readonly call?: number
 }
 
@@ -31,7 +34,7 @@ const become = (id: number): void => {
 
 export interface Recovered {
   readonly recovered: string
-  /** The differences between the tree found and each of the two trees. */
+  /** The differences between the current tree and each of the two trees. */
   readonly unlike: readonly [ReadonlyArray<string>, ReadonlyArray<string>]
 }
 

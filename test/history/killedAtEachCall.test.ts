@@ -60,7 +60,7 @@ interface Aim {
 
 interface Way {
   readonly claim: string
-  /** `beside`: a directory outside the root. */
+  /** `beside` is a directory outside the root. */
   readonly run: (fs: Algebra, beside: string, aim: Aim) => Effect.Effect<unknown, unknown>
 }
 

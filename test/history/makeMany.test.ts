@@ -18,7 +18,7 @@ const makeOne = (port: Backend, { bytes, mode, path }: NewEntry): Effect.Effect<
     return true
   }).pipe(Effect.orElseSucceed(() => false))
 
-/** A filesystem in memory that makes many entries this way. */
+/** A filesystem in memory that answers MakeMany with the given function. */
 const making = (way: (port: Backend) => MakeMany) =>
   Layer.provideMerge(
     Snapshots.layerArchive,

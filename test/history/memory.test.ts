@@ -30,7 +30,7 @@ const historyOf = (port: Backend): History => {
   return port.history as History
 }
 
-/** Every path in its own spelling, with its kind, content and mode. */
+/** The kind, content and mode of each path, as the tree spells the path. */
 type Picture = ReadonlyMap<string, string>
 
 const picture = (port: Backend) =>
@@ -45,7 +45,7 @@ const picture = (port: Backend) =>
     return out as Picture
   })
 
-/** A plain copy of a tree by folded paths. Each entry keeps the spelling of its own name. */
+/** A copy of a tree as a map of case-folded paths. Each entry keeps its spelling. */
 interface Plain {
   readonly entries: ReadonlyMap<string, { readonly name: string; readonly what: string }>
 }
@@ -107,7 +107,7 @@ const assertTold = (told: Told, before: Picture, after: Picture) => {
   for (const [path, what] of after) if (before.get(path) !== what) assert.isTrue(named.has(path), `nobody was told of ${path}`)
 }
 
-/** Compares two trees naively, over all paths of both. */
+/** Compares two trees path by path, for all paths of both trees. */
 const naive = (before: Picture, after: Picture, folds: boolean) => {
   const paths = [...new Set([...before.keys(), ...after.keys()])]
   const order = folds
@@ -127,9 +127,9 @@ const Path = Arbitrary.map(
 const Change = Arbitrary.all({ step: Step, isChmod: Arbitrary.map(int(5), (n) => n === 0), path: Path, mode: int(0o777) })
 const Moment = Arbitrary.all({
   changes: Arbitrary.array(Change, { maxLength: 10 }),
-  /** The index of the capture to restore, if there are that many. */
+  /** The index of the capture to restore. Ignored if there are fewer captures. */
   which: int(3),
-  /** Indexes of paths that existed then or exist now. Without any, the whole tree is restored. */
+  /** The indexes of paths that exist in the capture or now. If the list is empty, the whole tree is restored. */
   picks: Arbitrary.array(int(1000), { maxLength: 3 })
 })
 
@@ -252,7 +252,7 @@ describe("restoring a capture", () => {
     })
   )
 
-  it.effect("re-creates parent directories with their modes, and only these", () =>
+  it.effect("by paths re-creates missing parent directories with their modes, but no other entries", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ t: { d: { e: { f: "1", g: "2" }, h: "3" } } })
       yield* port.attributes!.set(at("t/d"), { mode: 0o700 })
@@ -311,7 +311,7 @@ describe("restoring a capture", () => {
     })
   )
 
-  it.effect("is seen by watchers, but unchanged entries are not", () =>
+  it.effect("notifies watchers of changed entries, and not of unchanged entries", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ same: { x: "1" }, changed: { y: "1" } })
       const history = historyOf(port)
@@ -390,7 +390,7 @@ describe("a view of a capture", () => {
     })
   )
 
-  it.effect("matches names with the case rule of the tree", () =>
+  it.effect("is case-insensitive if the tree is case-insensitive", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ Dir: { File: "1" } }, { caseInsensitive: true })
       const history = historyOf(port)

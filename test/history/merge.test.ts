@@ -105,21 +105,21 @@ describe("merge", () => {
     })
   )
 
-  it.effect("gives the merged bytes the merged mode", () =>
+  it.effect("gives a merged file both the merged bytes and the merged mode", () =>
     Effect.gen(function* () {
       const { after } = yield* merging({ a: "1\n2\n3\n" }, { a: ["0\n2\n3\n", 0o755] }, { a: "1\n2\n4\n" })
       assert.deepStrictEqual(shown(after), shown(treeOf(flat({ a: ["0\n2\n4\n", 0o755] }))))
     })
   )
 
-  it.effect("takes the non-empty version of a file that both sides added", () =>
+  it.effect("takes the other version of a file that both sides added if one version is empty", () =>
     Effect.gen(function* () {
       const result = yield* merging({}, { a: "", b: "b" }, { a: "a", b: "" })
       assert.deepStrictEqual(yield* contents(result), { a: "a", b: "b" })
     })
   )
 
-  it.effect("takes one side of binary or large files, or reports a conflict", () =>
+  it.effect("reports binary and large files as conflicts, and takes the version of the chosen side", () =>
     Effect.gen(function* () {
       const args = [
         { large: "1\n2\n3\n", bin: "\0" },
@@ -169,7 +169,7 @@ describe("merge", () => {
     })
   )
 
-  it.effect("dies when asked for a file that is not in the merged tree", () =>
+  it.effect("dies if a caller requests the content of a file that is not in the merged tree", () =>
     Effect.gen(function* () {
       const { content } = yield* merging({ a: "1" }, { a: "2" }, { a: "1" })
       for (const [path, text] of [
@@ -182,7 +182,7 @@ describe("merge", () => {
     })
   )
 
-  it.effect("reads content by the name of each side in a case-insensitive filesystem", () =>
+  it.effect("reads a file by its name on each side in a case-insensitive filesystem", () =>
     Effect.gen(function* () {
       const result = yield* merging(
         { "src/a": "1\n2\n3\n", "src/b": "1" },

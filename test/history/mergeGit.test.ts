@@ -100,7 +100,7 @@ const isOfDirectories = ({ base, ours, reason, theirs }: Conflict): boolean =>
 
 saysNoGit("merges of trees beside git merge-tree")
 
-describe.runIf(hasGit)("merge beside git merge-tree", () => {
+describe.runIf(hasGit)("merge, compared with git merge-tree,", () => {
   it.effect(
     "reports a conflict where git reports a conflict, and otherwise gives the same tree",
     () =>

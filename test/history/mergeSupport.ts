@@ -48,10 +48,7 @@ export interface Blob {
   readonly link?: boolean
 }
 
-/**
- * Files and links by path. Directories have mode 0755. A path that ends with "/" is a directory with the mode of the
- * blob.
- */
+/** Files and links by path. Directories have mode 0755. A path that ends with "/" is a directory whose mode is the value. */
 export type Flat = ReadonlyMap<string, Blob>
 
 const f = (text: string, mode = 0o644): Blob => ({ text, mode })

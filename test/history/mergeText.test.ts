@@ -35,11 +35,11 @@ const table: ReadonlyArray<readonly [claim: string, ...Triple, merged: string | 
   ["an insertion at the start and another at the end are both taken", "a\nb\n", "x\na\nb\n", "a\nb\ny\n", "x\na\nb\ny\n"],
   ["an insertion next to a removal is a conflict", "a\nb\nc\n", "a\nc\n", "a\nb\nx\nc\n", undefined],
   ["overlapping removals of different size are a conflict", "a\nb\nc\nd\n", "a\nd\n", "a\nc\nd\n", undefined],
-  ["equal results of both sides are taken", "a\nb\nc\n", "x\ny\n", "x\ny\n", "x\ny\n"],
+  ["equal results of both sides are taken once", "a\nb\nc\n", "x\ny\n", "x\ny\n", "x\ny\n"],
   ["adding a newline to the last line is a change of that line", "a\nb", "a\nb\n", "A\nb", undefined],
   ["a removed newline at the end is merged with a distant change", "a\nb\nc\n", "a\nb\nc", "A\nb\nc\n", "A\nb\nc"],
   [
-    "lines after a last line without a newline are a change of that line, merged with a distant change",
+    "lines that are added after a last line without a newline change this line, and merge with a distant change",
     "a\nb\nc",
     "a\nb\nc\nd\n",
     "A\nb\nc",
@@ -65,7 +65,7 @@ const table: ReadonlyArray<readonly [claim: string, ...Triple, merged: string | 
   ["different texts without a base are a conflict", "", "a\n", "b\n", undefined],
   ["a text and an empty text without a base give the text", "", "", "b\n", "b\n"],
   ["an emptied text conflicts with a change", "a\n", "", "b\n", undefined],
-  ["a text that both sides empty is empty", "a\n", "", "", ""],
+  ["a text that both sides made empty stays empty", "a\n", "", "", ""],
   ["a change next to equal lines extends to the change of the other side", "a\nb\nb\n", "b\nc\n", "b\n", "b\nc\n"],
   ["a change next to equal lines joins another change of the same side", "b\nb\nc\n", "a\nb\n", "b\n", "a\nb\n"],
   [
@@ -102,7 +102,7 @@ const marked = ([base, ours, theirs]: Triple, hunks: ReadonlyArray<Hunk>): strin
 
 const conflictsOf = (text: string): string => (text.match(/^<<<<<<< o\n[^]*?^>>>>>>> t\r?\n/gm) ?? []).join("")
 
-saysNoGit("merges of texts beside git merge-file")
+saysNoGit("merges of texts, compared with git merge-file")
 
 describe("mergeText", () => {
   for (const [claim, base, ours, theirs, merged] of table) {
@@ -120,7 +120,7 @@ describe("mergeText", () => {
     assert.strictEqual(clean(merge("a\0", "b\0", "b\0")), "b\0")
   })
 
-  it("compares at most a million lines, unless one side left them unchanged", () => {
+  it("merges at most a million lines, unless one side is unchanged", () => {
     const many = "\n".repeat(1_000_001)
     assert.deepStrictEqual(merge(many, `a${many}`, `b${many}`), { _tag: "TooLarge" })
     assert.strictEqual(clean(merge(many, many, "b")), "b")
@@ -138,7 +138,7 @@ describe("mergeText", () => {
     ])
   })
 
-  it("resolves a conflict for one side and merges the other changes", () => {
+  it("takes the lines of one side for a conflict and merges the other changes", () => {
     const three = [bytes("a\nb\nc\n"), bytes("A\nb\nX\n"), bytes("a\nb\nY\n")] as const
     const [ours, theirs] = [runAtOnce(mergeText(...three)), runAtOnce(mergeText(...three, "theirs"))]
     assert.strictEqual(ours._tag === "Conflicts" && latin1(ours.bytes), "A\nb\nX\n")
@@ -175,7 +175,7 @@ describe("mergeText", () => {
     }
   })
 
-  describe.runIf(hasGit)("beside git merge-file", () => {
+  describe.runIf(hasGit)("compared with git merge-file", () => {
     const withGit = (
       use: (git: (triple: Triple, ...args: ReadonlyArray<string>) => { clean: boolean; out: string }) => void
     ) => {
@@ -228,7 +228,7 @@ describe("mergeText", () => {
       return counts
     }
 
-    it("gives the result, bytes and conflicts of git for texts without repeated lines", () => {
+    it("gives the same bytes and conflicts as git for texts without repeated lines", () => {
       const cases = function* () {
         const next = random(1)
         let lines = 0
@@ -253,7 +253,7 @@ describe("mergeText", () => {
       assert.isBelow(otherAnswer + otherBytes, 8)
     })
 
-    it("gives the bytes of git for sources of this library, edited with their own lines", () => {
+    it("gives the same bytes as git for source files of this library with random edits", () => {
       const src = fileURLToPath(new URL("../../src/engine/", import.meta.url))
       const sources = readdirSync(src).map((name) => linesOf(readFileSync(join(src, name), "latin1")))
       const cases = function* () {

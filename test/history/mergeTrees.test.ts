@@ -25,7 +25,7 @@ interface Case {
   readonly base: Entries
   readonly ours: Entries
   readonly theirs: Entries
-  /** The merged tree with ours preferred; `settled` is the tree with theirs preferred. */
+  /** The merged tree if `ours` is preferred. `settled` is the merged tree if `theirs` is preferred. */
   readonly merged: Entries
   readonly settled?: Entries
   readonly conflicts?: ReadonlyArray<string>
@@ -217,7 +217,7 @@ const table: ReadonlyArray<Case> = [
   }
 ]
 
-/** Files in directories that never change, so that each path is merged on its own. */
+/** Files in directories that neither side changes, so that each path is merged separately. */
 const directories = ["", "d/", "d/e/"]
 const names = ["a", "b", "c", "d2"]
 
@@ -254,7 +254,7 @@ const threeWay = <A>(base: A, ours: A, theirs: A): A | "conflict" =>
 const word = (blob: Blob | undefined): string =>
   blob === undefined ? "" : `${blob.link ? "link" : blob.mode.toString(8)} ${blob.text}`
 
-/** Merges each path on its own, with bytes and mode of files apart. Also returns the undecided paths. */
+/** Merges each path separately, and the bytes and mode of a file separately. Also returns the undecided paths. */
 const model = (base: Flat, ours: Flat, theirs: Flat) => {
   const merged = new Map<string, Blob>()
   const undecided = new Set<string>()
@@ -305,7 +305,7 @@ describe("mergeTrees", () => {
     })
   }
 
-  it("describes each side of a conflict that has an entry", () => {
+  it("describes the entry of each side of a conflict, and omits a side without an entry", () => {
     const [conflict] = merge({ "d/a": "1" }, {}, { "d/a": ["22", 0o700] }).conflicts
     assert.deepStrictEqual(
       { ...conflict },
@@ -340,7 +340,7 @@ describe("mergeTrees", () => {
     assert.deepStrictEqual(other.conflicts, [])
   })
 
-  it("merges names that no path can express like any other", () => {
+  it("merges entries whose names no path can express like other entries", () => {
     const key = "\u0000ff"
     const { conflicts, merged } = merge({ [key]: "1", "d/x": "1" }, { "d/x": "2" }, { [key]: "2", "d/x": "1" })
     assert.deepStrictEqual([conflicts[0]!.path as string, conflicts[0]!.reason, conflicts.length], [key, "deleted", 1])
@@ -450,7 +450,7 @@ describe("mergeTrees", () => {
     }
   })
 
-  it("never gives a directory two names that differ only in case in a case-insensitive filesystem", () => {
+  it("in a case-insensitive filesystem, never gives a directory two names that differ only in case", () => {
     const next = random(26)
     const spelled = (entries: Flat, spell: (path: string) => string): Flat =>
       new Map([...entries].map(([path, blob]) => [next(3) === 0 && !path.endsWith("/") ? spell(path) : path, blob]))

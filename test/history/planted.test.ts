@@ -1,4 +1,4 @@
-/** Directories in a workspace that other programs made and that look like directories of our transactions. */
+/** Directories that other programs made in a root, and that look like staging directories of this library. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -93,8 +93,8 @@ describe("a planted directory that looks like the staging directory of a transac
   }
 })
 
-describe("a leftover beside an archive that is written", () => {
-  it.effect("is removed if a dead process of ours made it, and kept if its name is forged", () =>
+describe("a temporary file next to an archive that is being written", () => {
+  it.effect("is removed if a dead process of this installation made it, and is kept if its name is forged", () =>
     Effect.gen(function* () {
       const directory = yield* fastDirectory
       const ended = Names.dead()
@@ -140,7 +140,10 @@ describe("leftovers of an installation with another key on this machine", () => 
     ".git": tree({ hooks: tree({ "pre-commit": file("#!/bin/sh\n", 0o755) }) })
   })
 
-  /** Makes a root with a killed change of the other installation, and with its records, key and claims. */
+  /**
+   * Creates a root with an unfinished change of another installation, and with the records, key and claims of that
+   * installation.
+   */
   const received = (top: string): string => {
     const [root, state] = [join(top, "root"), join(top, "state")]
     Fs.mkdirSync(state)
@@ -159,7 +162,7 @@ describe("leftovers of an installation with another key on this machine", () => 
     return root
   }
 
-  it.live("are never completed or removed, and are listed and captured like any file", () =>
+  it.live("are never completed or removed, and are listed and captured like other files", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = received(yield* fastDirectory)
@@ -173,7 +176,7 @@ describe("leftovers of an installation with another key on this machine", () => 
           const snapshots = yield* Snapshots.Snapshots
           assert.deepStrictEqual((yield* fs.list()).map(({ name }) => name as string).sort(), names)
           const taken = yield* snapshots.snapshot()
-          // Listing, replacing a file and removing a tree are the operations that sweep leftovers.
+          // These are the operations that remove leftovers: listing, replacing a file and removing a tree.
           yield* fs.write("a", "ours")
           yield* fs.write("b", "ours")
           const walked = Array.from(yield* Stream.runCollect(fs.walk()), ({ path }) => path as string)

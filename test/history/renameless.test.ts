@@ -1,6 +1,6 @@
 /**
- * Changes of several files on a backend whose every rename fails with EXDEV. These changes are still atomic, by
- * copying.
+ * Changes of several files on a backend on which every rename fails with EXDEV. The changes are atomic, because they copy
+ * instead.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
@@ -179,7 +179,7 @@ for (const [name, made] of grounds) {
               const exit = yield* Effect.exit(change(renameless(faulted.fs), root))
               isDone = faulted.count() < number
               const found = yield* capture(inner.port)
-              // The cleaning up after the last change may fail too, and the change stays.
+              // The removal of staged files after the last change may fail too. The change stays.
               if (exit._tag === "Success") assert.deepStrictEqual(found, after, `fault ${number}`)
               else assert.deepStrictEqual(found, picture(before), `fault ${number}`)
             }

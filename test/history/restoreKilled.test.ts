@@ -50,8 +50,8 @@ const spin = (milliseconds: number): void => {
 }
 
 /**
- * Kills the process in the middle of an operation: after some hidden names came or went in the root. Without a root,
- * after some characters of output.
+ * Kills the process during an operation, after some hidden names appeared or disappeared in the root. Without a root, kills the
+ * process after some characters of output.
  */
 const killSoon = ({ child, said }: Process, root: string | undefined, choose: (below: number) => number): void => {
   // The hidden name of the lock is made first, then the staging directory; they are removed in reverse order.
@@ -93,7 +93,7 @@ const lives = function (cache: string, choose: (below: number) => number) {
 
 const lines = (word: string, count: number): string => Array.from({ length: count }, (_, i) => `${word} ${i}\n`).join("")
 
-/** Plants one entry for each kind of conversion among many files that change. */
+/** Creates an entry for each kind of conversion, and many files that change. */
 const plantOne = (root: string): void => {
   Fs.mkdirSync(join(root, "d/deep"), { recursive: true })
   for (let i = 0; i < 20; i++) Fs.writeFileSync(join(root, `f${i}`), lines(`one ${i}`, 200))
@@ -131,7 +131,7 @@ const clear = (root: string): void => {
   for (const name of Fs.readdirSync(root)) Fs.rmSync(join(root, name), { recursive: true })
 }
 
-/** Plants both trees in turn and keeps each with `keep`. */
+/** Creates the first tree and calls `keep`, and then the same for the second tree. */
 const prepared = Effect.fnUntraced(function* <A, E>(here: Place, keep: (which: number) => Effect.Effect<A, E>) {
   plantOne(here.root)
   const [one, first] = [read(here.root), yield* keep(0)]
@@ -146,7 +146,7 @@ const encode = Schema.encodeEffect(Schema.fromJsonString(Schema.toCodecJson(Snap
 const differing = (found: Tree, expected: Tree): string =>
   [...new Set([...Object.keys(found), ...Object.keys(expected)])].filter((path) => found[path] !== expected[path]).join()
 
-/** Returns a complaint if the tree is neither of the two, or holds hidden names. */
+/** Returns the reason if the tree is neither of the two trees or contains hidden names. */
 const wrongWith = (root: string, [one, two]: readonly [Tree, Tree]): string | undefined => {
   const left = hidden(root)
   if (left.length > 0) return `left: ${left.join()}`

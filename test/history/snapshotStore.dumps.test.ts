@@ -42,7 +42,7 @@ describe("a store of snapshots that shares its directory with dumps", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("refuses to replace or remove the previous archive of a dump that was killed", () =>
+  it.effect("refuses to replace or remove the previous archive of a dump whose process was killed", () =>
     Effect.gen(function* () {
       const { directory, filesystem, session, store } = yield* ready
       yield* Session.dumpSessionTree(session, directory, { filesystem })
@@ -64,7 +64,7 @@ describe("a store of snapshots that shares its directory with dumps", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("replaces and removes its own archive beside a file that is not a dump, but has the name of a dump", () =>
+  it.effect("replaces and removes its own archive next to a file that only has the name of a dump", () =>
     Effect.gen(function* () {
       const { directory, session, store } = yield* ready
       const lines = join(directory, "abc.jsonl")

@@ -64,7 +64,7 @@ const python = (script: string, ...args: ReadonlyArray<string>): string =>
   execFileSync("python3", ["-c", script, ...args], { encoding: "utf8" })
 
 describe("a snapshot", () => {
-  it.effect("is an archive {id}.fs.zip, described by its info", () =>
+  it.effect("is an archive {id}.fs.zip, and its info describes the archive", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       yield* TestClock.adjust("3 hours")
@@ -276,7 +276,7 @@ describe("the directory of a store", () => {
     })
   )
 
-  it.effect("is created by the first snapshot with mode 0700, and queries work without it", () =>
+  it.effect("is created with mode 0700 by the first snapshot, and queries find nothing before", () =>
     Effect.gen(function* () {
       const { fs, top } = yield* ground
       const directory = join(top, "some/where/deep")
@@ -461,7 +461,7 @@ with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as z:
         z.writestr("files/" + name, data)
     z.writestr("manifest.json", json.dumps({"version": "1", "created_at": "2024-01-15T10:30:00+00:00", "file_count": 3, "total_bytes": 1008}, indent=2))`
 
-  it.effect.runIf(hasPython)("takes a version 1 archive of another writer", () =>
+  it.effect.runIf(hasPython)("accepts a version 1 archive that another program wrote", () =>
     Effect.gen(function* () {
       const { fs, store, top } = yield* ready
       const path = join(top, "from elsewhere.zip")
@@ -474,26 +474,28 @@ with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as z:
     })
   )
 
-  it.effect.runIf(hasPython)("is not needed for an archive in the directory, which is a snapshot as well", () =>
-    Effect.gen(function* () {
-      const { directory, store } = yield* ready
-      yield* TestClock.setTime(Date.parse("2024-01-15T10:29:59Z"))
-      yield* store.snapshot("before")
-      yield* TestClock.setTime(Date.parse("2024-01-15T10:30:01Z"))
-      yield* store.snapshot("after")
-      const path = join(directory, "other.fs.zip")
-      python(v1, path)
-      assert.deepStrictEqual(ids(yield* store.list), ["before", "other", "after"])
-      assert.deepStrictEqual(yield* store.get("other"), {
-        snapshotId: "other",
-        archivePath: path,
-        fileCount: 3,
-        totalBytes: 1008,
-        archiveBytes: Fs.statSync(path).size,
-        createdAt: DateTime.makeUnsafe("2024-01-15T10:30:00Z")
+  it.effect.runIf(hasPython)(
+    "is not needed for an archive in the directory of the store, because the archive is a snapshot",
+    () =>
+      Effect.gen(function* () {
+        const { directory, store } = yield* ready
+        yield* TestClock.setTime(Date.parse("2024-01-15T10:29:59Z"))
+        yield* store.snapshot("before")
+        yield* TestClock.setTime(Date.parse("2024-01-15T10:30:01Z"))
+        yield* store.snapshot("after")
+        const path = join(directory, "other.fs.zip")
+        python(v1, path)
+        assert.deepStrictEqual(ids(yield* store.list), ["before", "other", "after"])
+        assert.deepStrictEqual(yield* store.get("other"), {
+          snapshotId: "other",
+          archivePath: path,
+          fileCount: 3,
+          totalBytes: 1008,
+          archiveBytes: Fs.statSync(path).size,
+          createdAt: DateTime.makeUnsafe("2024-01-15T10:30:00Z")
+        })
+        assert.strictEqual(yield* store.rollback("other"), 3)
       })
-      assert.strictEqual(yield* store.rollback("other"), 3)
-    })
   )
 
   it.effect("follows links, and changes nothing for a path that is missing, not a file or not an archive", () =>
@@ -523,7 +525,7 @@ with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as z:
 })
 
 describe("the list of snapshots", () => {
-  it.effect("has the order of creation, even within one moment, and after a restart", () =>
+  it.effect("has the order of creation, even for snapshots of the same moment, and after a restart", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
       for (const id of ["z", "m", "a", "b"]) yield* store.snapshot(id)
@@ -594,7 +596,7 @@ describe("the list of snapshots", () => {
     })
   )
 
-  it.effect("sees snapshots that another store made, replaced and deleted", () =>
+  it.effect("shows at once that another store made, replaced or deleted a snapshot", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
       const other = yield* storeOf(fs, { directory })
@@ -678,7 +680,7 @@ describe("the content of a snapshot", () => {
     })
   )
 
-  it.effect("gives an error for a damaged archive instead of being reported as absent", () =>
+  it.effect("is reported as damaged, not as absent, if the archive is damaged", () =>
     Effect.gen(function* () {
       const { store } = yield* ready
       const { archivePath } = yield* store.snapshot("s")

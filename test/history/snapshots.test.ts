@@ -493,7 +493,7 @@ describe("a file that becomes shorter while a snapshot reads it, on a filesystem
   }
 
   for (const size of [3, 2_000_000]) {
-    it.live(`is captured as it is afterwards (${size} bytes)`, () =>
+    it.live(`is captured in its new state (${size} bytes)`, () =>
       Effect.gen(function* () {
         const gitDir = join(yield* directory, "store")
         yield* Effect.gen(function* () {
@@ -579,7 +579,7 @@ describe("retention", () => {
     })
   )
 
-  it.live("keeps the store within its number of bytes, and always the newest snapshot", () =>
+  it.live("keeps the store within its maximum size, and always keeps the newest snapshot", () =>
     Effect.gen(function* () {
       const maxBytes = 400_000
       const { git } = byKind({ retention: { maxBytes } })
@@ -777,7 +777,7 @@ describe("snapshots:", () => {
     })
   )
 
-  it.live("the snapshot of a transaction is forgotten if it is stored before an interruption", () =>
+  it.live("the snapshot of a transaction is forgotten if the transaction is interrupted after it was stored", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const stored = new Map<string, StoredSnapshot>()
@@ -833,7 +833,7 @@ describe("snapshots:", () => {
     })
   )
 
-  it.live("an archive that was unreadable once can be read later", () =>
+  it.live("a snapshot can be restored if its archive is readable again after a failure", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const layer = Snapshots.layerArchive.pipe(Layer.provideMerge(PosixHost.layer({ root })))

@@ -25,7 +25,7 @@ const historyOf = (port: Backend): DirectoryHistory => {
 
 const byName = (self: Child, that: Child) => (self.name < that.name ? -1 : 1)
 
-/** Returns the path on the disk. A segment that starts with a NUL holds the bytes of a name in hexadecimal. */
+/** Returns the path on the disk. After a NUL, a segment contains the bytes of the name in hexadecimal. */
 const onDisk = (root: string, segments: ReadonlyArray<string>): Buffer =>
   Buffer.concat([
     Buffer.from(root),
@@ -171,7 +171,7 @@ for (const [level, make] of walks) {
         Fs.utimesSync(file, 1, 1)
         const first = yield* stamp
         assert.deepStrictEqual(yield* stamp, first)
-        // Only the change time tells the difference, so the clock of the file system must move on.
+        // Only the ctime differs, so the clock of the filesystem must advance.
         while (Fs.lstatSync(file).ctimeMs === first.changed) {
           Fs.writeFileSync(file, "2")
           Fs.utimesSync(file, 1, 1)
@@ -185,7 +185,7 @@ for (const [level, make] of walks) {
       })
     )
 
-    it.effect("fail as list does for a missing path, a file, a link and paths below a file", () =>
+    it.effect("fail with the error of list for a missing path, a file, a link and paths below a file", () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({}, make)
         Fs.mkdirSync(join(root, "d"))

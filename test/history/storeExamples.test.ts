@@ -1,6 +1,6 @@
 /**
- * The usual steps of a program with snapshots and archives: write, snapshot, change, restore. Each step runs on every kind
- * of snapshot store, or on every backend, for which it makes sense.
+ * The usual steps of a program with snapshots and archives: write, snapshot, change, restore. Each step runs on every kind of
+ * snapshot store or on every backend that supports it.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -175,7 +175,7 @@ describe("the strategies of snapshots", () => {
   )
 
   it.live.runIf(hasGit)(
-    "use a temporary git repository outside of the workspace, which ends with the layer and stores equal files once",
+    "use a temporary git repository outside the root, which is removed with the layer and stores equal files once",
     () =>
       Effect.gen(function* () {
         const root = yield* fastDirectory
@@ -292,7 +292,7 @@ describe("a snapshot of files", () => {
   }
 })
 
-/** Makes a store for the filesystem in a directory of its own. */
+/** Creates a SnapshotStore for the filesystem in a new directory. */
 const storeOf = (fs: Algebra): Effect.Effect<SnapshotStore.Operations, SnapshotStore.SnapshotError, Scope.Scope> =>
   Effect.flatMap(fastDirectory, (top) =>
     Effect.provideService(SnapshotStore.make({ directory: join(top, "snapshots") }), Filesystem, fs)

@@ -34,7 +34,7 @@ export const inGit = (
 /** Provides a new directory on the host. */
 export const host = Layer.unwrap(Effect.map(fastDirectory, (root) => PosixHost.layer({ root })))
 
-/** Each kind of snapshots, over a filesystem for which the kind is the default. */
+/** Each kind of snapshots, with a filesystem whose default is this kind. */
 export const byKind = (options: Snapshots.LayerOptions): Record<"memory" | "git" | "archive", SnapshotLayer> => {
   const snapshots = Snapshots.layerWith(options)
   return {

@@ -112,7 +112,7 @@ const refused: ReadonlyArray<readonly [title: string, reason: string, bytes: Uin
   ["no end mark", "corrupt", Uint8Array.from(entry(good))],
   ["half of the end mark", "corrupt", Uint8Array.from(Buffer.concat([entry(good), Buffer.alloc(512)]))],
   [
-    "an end after a long name without its entry",
+    "a long name at its end, without an entry",
     "corrupt",
     Uint8Array.from(Buffer.concat([entry({ name: "x", type: "L", content: "long" })]))
   ],
@@ -153,7 +153,7 @@ describe("a tar archive", () => {
     })
   )
 
-  it.effect("packed by gzip is imported in pieces of any size", () =>
+  it.effect("compressed with gzip is imported from chunks of any size", () =>
     Effect.gen(function* () {
       const bytes = Uint8Array.from(Zlib.gzipSync(tar(good, { name: "zeros", content: new Uint8Array(3_000_000) })))
       for (const size of [1, 2, 100, 100_000]) {
@@ -167,7 +167,7 @@ describe("a tar archive", () => {
     })
   )
 
-  it.effect("gives hard links as separate files", () =>
+  it.effect("is imported with separate files for its hard links", () =>
     Effect.gen(function* () {
       const found = yield* outcome(tar({ name: "./a", content: "same", mode: 0o600 }, { name: "./b", type: "1", link: "./a" }))
       if (!("shape" in (found as object))) return assert.fail(String(found))
@@ -185,7 +185,7 @@ describe("a tar archive", () => {
     )
   }
 
-  it.effect("may reach the limits, to which hard links count, but not exceed them", () =>
+  it.effect("may reach the limits but not exceed them, and hard links count as files", () =>
     Effect.gen(function* () {
       const bytes = tar({ name: "abcd", content: "12345" }, { name: "b", type: "1", link: "abcd" }, { name: "d/", type: "5" })
       const at = (changes: Partial<Limits.LimitsShape>) =>
@@ -197,7 +197,7 @@ describe("a tar archive", () => {
     })
   )
 
-  it.effect("is refused while it is unpacked if it grows beyond the limit", () =>
+  it.effect("is refused as soon as its uncompressed size exceeds the limit", () =>
     Effect.gen(function* () {
       const bomb = Uint8Array.from(Zlib.gzipSync(tar({ name: "zeros", content: new Uint8Array(64 * 1024 * 1024) })))
       assert.isBelow(bomb.length, 100_000)
@@ -210,7 +210,7 @@ describe("a tar archive", () => {
     })
   )
 
-  it.effect("has the same bytes for the same tree and clock", () =>
+  it.effect("has the same bytes for the same tree at the same time", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* plantAwkward(fs)

@@ -282,20 +282,22 @@ describe("a scan of a tree in threads", () => {
     ["small", 0],
     ["large", 600]
   ] as const) {
-    it.live(`finds a leftover in a ${name} directory that contained the temporary file of a write at the earlier scan`, () =>
-      Effect.gen(function* () {
-        const { port, root } = yield* host()
-        sow(root)
-        for (let f = 0; f < extra; f++) Fs.writeFileSync(join(root, "top2/d2", `${"long".repeat(20)}${f}`), "")
-        const name = TemporaryNames.make()
-        Fs.writeFileSync(join(root, "top2/d2", name), "unfinished")
-        const threads = yield* Threads.shared
-        const first = settled(yield* scan(port, { threads }))
-        TemporaryNames.forget(name)
-        const second = yield* scan(port, { threads, previous: first })
-        assert.strictEqual(second.files, first.files + 1)
-        assertSame(second, yield* scan(port))
-      }).pipe(Effect.scoped)
+    it.live(
+      `includes a leftover in a ${name} directory if the earlier scan ignored it as the temporary file of a running write`,
+      () =>
+        Effect.gen(function* () {
+          const { port, root } = yield* host()
+          sow(root)
+          for (let f = 0; f < extra; f++) Fs.writeFileSync(join(root, "top2/d2", `${"long".repeat(20)}${f}`), "")
+          const name = TemporaryNames.make()
+          Fs.writeFileSync(join(root, "top2/d2", name), "unfinished")
+          const threads = yield* Threads.shared
+          const first = settled(yield* scan(port, { threads }))
+          TemporaryNames.forget(name)
+          const second = yield* scan(port, { threads, previous: first })
+          assert.strictEqual(second.files, first.files + 1)
+          assertSame(second, yield* scan(port))
+        }).pipe(Effect.scoped)
     )
   }
 

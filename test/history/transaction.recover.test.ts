@@ -54,8 +54,8 @@ const moments = (before: Tree, after: Tree, visit: (copy: string, moment: number
   })
 
 /**
- * Leaves the disk as a process that is killed before its nth rename. Returns the records of the unfinished change, which the
- * caller must still write.
+ * Leaves the disk in the state that a process leaves if it is killed before its nth rename. Returns the records of the
+ * unfinished change, which the caller must still write.
  */
 const killedAt = (
   root: string,
@@ -94,7 +94,7 @@ const left = (root: string, nth: number, before: Tree, after: Tree) =>
 const inRoot = <A, E>(use: (root: string) => Effect.Effect<A, E, Scope.Scope>) =>
   Effect.scoped(Effect.flatMap(fastDirectory, (top) => use(join(top, "root"))))
 
-describe("the tree of a process that is killed before any one of its calls", () => {
+describe("the tree of a process that is killed before one of its calls", () => {
   for (const [claim, from, to] of [
     ["from one tree to another", before, after],
     ["in the reverse direction", after, before]
@@ -189,7 +189,7 @@ describe("the recovery of a killed process, after other programs have changed fi
     })
   }
   const cases: ReadonlyArray<readonly [claim: string, change: (root: string) => void, expected: (tree: Tree) => Tree]> = [
-    ["none were made, and the new tree is complete", () => {}, (tree) => tree],
+    ["there are none, and the new tree is complete", () => {}, (tree) => tree],
     [
       "a file that the transaction changes has other content",
       (root) => Fs.writeFileSync(join(root, "changed"), "mine"),
@@ -256,12 +256,12 @@ describe("the recovery of a killed process, after other programs have changed fi
   }
 
   const displaced: ReadonlyArray<readonly [claim: string, instead: (path: string) => void]> = [
-    ["its path is free", () => {}],
-    ["a file has its path", (path) => Fs.writeFileSync(path, "mine")],
-    ["a link to it has its path", (path) => Fs.symlinkSync("mine", path)]
+    ["nothing is at its path", () => {}],
+    ["a file is at its path", (path) => Fs.writeFileSync(path, "mine")],
+    ["a symlink to the moved directory is at its path", (path) => Fs.symlinkSync("mine", path)]
   ]
   for (const [claim, instead] of displaced) {
-    it.live(`waits until a directory that must receive an entry is back: ${claim}`, () =>
+    it.live(`waits for a moved directory that must receive an entry: ${claim}`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const from = tree({ a: file("1"), d: tree({ gone: file("1"), turns: tree({}) }) })
@@ -285,7 +285,7 @@ describe("the recovery of a killed process, after other programs have changed fi
     )
   }
 
-  it.live("needs no missing directory if the change only removes entries from it", () =>
+  it.live("does not wait for a missing directory if the change only removes entries from it", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         yield* left(root, 1, tree({ a: file("1"), d: tree({ f: file("1") }) }), tree({ a: file("2"), d: tree({}) }))
@@ -315,7 +315,10 @@ describe("the recovery of a killed process, after other programs have changed fi
 describe("a recovery whose process is killed as well", () => {
   const [from, to] = [tree({ a: file("1"), b: file("2"), d: tree({ e: file("3") }) }), tree({ a: file("4"), c: file("5") })]
 
-  /** Runs a recovery that dies after its nth removal or rename, counted from zero. Returns whether it got that far. */
+  /**
+   * Runs a recovery that dies after its nth removal or rename, counted from zero. Returns whether the recovery made so many
+   * calls.
+   */
   const dying = (root: string, kept: ReadonlyArray<Kept>, last: number) =>
     Effect.gen(function* () {
       const port = yield* PosixHost.make({ root })

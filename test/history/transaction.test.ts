@@ -86,7 +86,7 @@ describe("a change of one tree into another", () => {
     { arbitrary: { runs } }
   )
 
-  it.live("converts every kind of entry into every other kind, there and back", () =>
+  it.live("replaces every kind of entry by every other kind, and back", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { after, before } = allKinds()
@@ -178,7 +178,7 @@ describe("a change of one tree into another", () => {
     })
   )
 
-  it.effect("makes no call when both trees are equal", () =>
+  it.effect("makes no call to the backend if both trees are equal", () =>
     Effect.gen(function* () {
       const { after } = allKinds(10)
       const never = (): never => assert.fail("it was touched")

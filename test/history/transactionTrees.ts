@@ -200,7 +200,7 @@ interface Growing {
   readonly entries: Record<string, Item | Growing>
 }
 
-/** Random trees with few names and little content, so that two trees have much in common. */
+/** Random trees with few names and little content, so that two trees have many equal entries. */
 export const trees: Arbitrary.Arbitrary<Tree> = Arbitrary.map(
   Arbitrary.all([
     directoryMode,

@@ -23,7 +23,7 @@ describe("trees of snapshots:", () => {
     assert.strictEqual(blobId(Buffer.from("what is up, doc?")), "bd9dbf5aae1a3862dd1526723246b20206e5fc37")
   })
 
-  it("graft takes over a path with everything below, and nothing else", () => {
+  it("graft replaces a path with everything below it, and nothing else", () => {
     const now = tree({ a: { x: "new", y: "new" }, b: "new" })
     const then = tree({ a: { x: "old", z: { w: "old" } }, b: "old" })
     assert.deepStrictEqual(grafted(now, then, ["a/x"]), tree({ a: { y: "new", x: "old" }, b: "new" }))

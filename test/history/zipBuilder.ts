@@ -1,10 +1,10 @@
 /**
- * Builds ZIP archives byte by byte after APPNOTE 6.3.10, without the code in src. Tests can set every field to a wrong
- * value; other fields are right.
+ * Builds ZIP archives byte by byte after APPNOTE 6.3.10, without the code in src. Tests can set any field to a wrong value. All
+ * other fields are correct.
  */
 import * as Zlib from "node:zlib"
 
-/** Fields of one header that differ from the rest of the entry. */
+/** The fields of one header whose values differ from the fields of the entry. */
 export interface Lies {
   readonly signature?: number
   readonly version?: number
@@ -36,11 +36,11 @@ export interface Part {
   readonly comment?: string
   readonly local?: Lies
   readonly central?: Lies & { readonly offset?: number; readonly disk?: number }
-  /** Bytes behind the data. @default a data descriptor where the flags say that there is one */
+  /** Bytes after the data. @default a data descriptor where the flags say that there is one */
   readonly behind?: Uint8Array
   /** Bytes before the local header. */
   readonly before?: Uint8Array
-  /** The index of an earlier part whose local header and data this one shares. */
+  /** The index of an earlier part. Both parts have the same local header and data. */
   readonly sharing?: number
   /** True if the part has neither header nor data, only a directory entry. */
   readonly isGhost?: boolean

@@ -16,7 +16,7 @@ type Reason = Row["reason"]
 
 const good: Part = { name: "files/good.txt", content: "good", method: 8 }
 
-/** Returns a row with one more part than the good one, and a manifest that counts both. */
+/** Returns a row whose archive has an additional part and a manifest that counts both parts. */
 const beside = (
   title: string,
   reason: Reason,
@@ -368,8 +368,8 @@ const ends: ReadonlyArray<Row> = [
 ]
 
 const bomb = (): Uint8Array => {
-  // Five files of a gibibyte of zeros, which are never made: their deflate stream is a repetition. The total exceeds 4
-  // GiB.
+  // Five files of a gibibyte of zeros. Their deflate stream is a repetition, so the zeros are never in memory. The total
+  // exceeds 4 GiB.
   const sizes = 2 ** 30
   const parts = Array.from({ length: 5 }, (_, i): Part => {
     const packed = Buffer.alloc(Math.ceil(sizes / 1032) + 10, 1)

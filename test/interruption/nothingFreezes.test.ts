@@ -1,5 +1,5 @@
 /**
- * No file content stops the event loop. Each row is a computation over content of an unusual shape. Double the content costs at
+ * No file content blocks the event loop. Each row is a computation over content of an unusual shape. Double the content costs at
  * most 2.5 times the steps, and the event loop runs after a bounded number of steps. No clock is used.
  */
 import { type Counted, counted } from "../steps.ts"

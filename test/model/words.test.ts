@@ -19,5 +19,5 @@ describe("an integer with thousands separators", () => {
     2 ** 70,
     1234.5,
     Number.POSITIVE_INFINITY
-  ])("of %s is that of the locale en-US", (count) => assert.strictEqual(whole(count), count.toLocaleString("en-US")))
+  ])("equals the format of the locale en-US for %s", (count) => assert.strictEqual(whole(count), count.toLocaleString("en-US")))
 })

@@ -22,7 +22,7 @@ const inToml = Schema.decodeUnknownSync(Schema.Struct({ mcp_servers: Files }))
 const bodiesOf = (document: string, language: string) =>
   fencesOf(document).flatMap((fence) => (fence.language === language ? [fence.body] : []))
 
-/** The project that the guide's example of an absolute path stands for. */
+/** The absolute path in the guide's example, which the tests replace by the path of a project. */
 const example = "/home/me/project"
 
 // The README repeats one of these.
@@ -40,7 +40,7 @@ type Configuration = (typeof configurations)[number]
 
 const files = { "src/a.ts": "const one = 1\n", ".env": "TOKEN=secret\n" }
 
-/** Starts the server where its client would, in a project or, for an absolute path, in the root directory of the machine. */
+/** Starts the server in the directory that its client would use: the project, or "/" if the configuration has an absolute path. */
 const started = async (
   { isAbsolute, server }: Configuration,
   more: { readonly structured: boolean; readonly roots: boolean }

@@ -26,7 +26,7 @@ describe("the loaded modules", () => {
     assert.deepStrictEqual(outside.filter((name) => !/^effect\/[A-Z]\w*$/.test(name)).sort(), ["picomatch"])
   })
 
-  it("of the barrel include no platform, worker, server or test runner, and of effect/ai only tool definitions", () => {
+  it("of the main module include no platform, worker, server or test runner, and only the tool definitions of effect/ai", () => {
     const loaded = [...closure(join(root, "src/index.ts"))].join("\n")
     assert.notMatch(loaded, /@effect\/|effect\/(?:cli|http|rpc|workers)|node:(?:worker_threads|child_process|http)/)
     const ai = [...loaded.matchAll(/effect\/ai\/\w+/g)].map(String).sort()

@@ -58,7 +58,7 @@ describe("Rules", () => {
       assert.isUndefined(yield* port.stat(at("f")))
     })
   )
-  it.effect("add no ability that the backend lacks", () =>
+  it.effect("add no capability that the backend lacks", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const bare = { ...port, links: undefined, attributes: undefined, perform: undefined, explore: undefined }

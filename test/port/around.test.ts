@@ -8,7 +8,7 @@ import { changesOf, wholly } from "../engine/wholly.ts"
 const tree = { "a.txt": "alpha", "b.txt": "bravo charlie", d: { "c.txt": "delta" } }
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** Counts all bytes with the public interface alone. */
+/** Counts all bytes with only the public interface. */
 const counted = (port: Backend.Backend) => {
   const counts = { read: 0, written: 0 }
   const counting = Backend.around(port, {

@@ -1,4 +1,4 @@
-/** A claim is made at the file's real location, even through combinators. */
+/** A claim is taken for the path in the underlying filesystem, even through combinators. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

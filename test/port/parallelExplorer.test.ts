@@ -7,7 +7,7 @@ import { parallelExplore } from "../../src/port/parallelExplorer.ts"
 
 const tree = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`d${index}`, { "a.txt": "", sub: { "b.txt": "" } }]))
 
-/** Walks the tree over a backend whose `list` takes several turns, and counts the calls that run at the same time. */
+/** Walks the tree on a backend whose `list` yields several times. Counts the calls that run at the same time. */
 const walked = (concurrency: number | undefined) =>
   Effect.gen(function* () {
     const { explore: _, perform: __, ...port } = yield* InMemory.make({ tree })

@@ -149,7 +149,7 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
         [...small.slice(0, 60), large[1]!, large[3]!],
         queries
           .filter((_, i) => i % 5 === 0)
-          .flatMap((query) => [1, 2, 7].map((most) => ({ ...query, most, maxBytes: 3000 * most }))),
+          .flatMap((query) => [1, 2, 7].map((maxMatches) => ({ ...query, maxMatches, maxBytes: 3000 * maxMatches }))),
         1
       ))
 

@@ -1,4 +1,4 @@
-/** Gives the callbacks of an object of the shape of node:fs as promises, for objects whose promises are not public. */
+/** Makes promises of the callbacks of an object with the interface of node:fs, if it has no public promises. */
 import { promisify } from "node:util"
 import type { NodeShape, OpenFile, Stats } from "./nodeShape.ts"
 

@@ -1,6 +1,6 @@
 /**
- * Gives a filesystem of just-bash the shape of node:fs. It has neither open files nor flags: a file is read when it is opened, and
- * `wx` looks before it writes.
+ * Gives a filesystem of just-bash the interface of node:fs. just-bash has neither open files nor flags. So `open` reads the whole
+ * file, and the flag `wx` tests whether the file exists before it writes.
  */
 import type { IFileSystem } from "just-bash"
 import type { NodeShape, OpenFile, Stats } from "./nodeShape.ts"

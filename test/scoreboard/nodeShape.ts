@@ -1,5 +1,5 @@
 /**
- * Makes effect's FileSystem from any object of the shape of node:fs, with the calls that `Platform.fromFileSystem` uses. It adds no
+ * Makes effect's FileSystem from any object with the interface of node:fs, with the calls that `Platform.fromFileSystem` uses. It adds no
  * behaviour: each call is one call of the object, and an error keeps the object's error as its cause.
  */
 import * as ByteSize from "effect/ByteSize"

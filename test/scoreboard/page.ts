@@ -60,17 +60,18 @@ export const page = (rows: ReadonlyArray<Row>, date: string): string => {
   )
   return `# The scoreboard
 
-The [laws](laws.md) of this library, run on filesystems of other packages. \`npm run scoreboard\` writes this page; the last run was on ${date}.
+This page shows which [laws](laws.md) of this library hold on filesystems of other packages. \`npm run scoreboard\` writes this page; the last
+run was on ${date}.
 
 ${summary(rows)}
-Each package is connected by the same few lines: an object of the shape of \`node:fs\` becomes effect's FileSystem, call by call, and
-\`Platform.fromFileSystem\` makes a filesystem of it. This port writes a file under another name and renames it, holds locks, and checks each part of a
-path for links. So a broken law is broken by the calls of the package, and not because the package lacks a call for it. A law counts as broken
-if it does not end within 30 s. A law that needs an ability that a filesystem lacks is not applicable, and never counts as held. The laws about
-options of a backend are not run, because the options are those of the port.
+Every other package is connected in the same way: an object with the interface of \`node:fs\` becomes effect's FileSystem, call by call, and
+\`Platform.fromFileSystem\` makes a filesystem of it. This backend writes a file under another name and then renames it, holds locks, and checks each
+component of a path for links. So a law is broken by the calls of the package, and not because the package lacks a call. A law also counts as broken
+if it does not end within 30 s. If a filesystem lacks an ability that a law needs, the law is not applicable, and does not count as held. The laws about
+the options of a backend are not run, because the options would be those of \`Platform.fromFileSystem\`.
 
-A broken law is not always a mistake of the package: the laws are promises of this library, which others need not make. The packages document these
-meanings that differ from the laws:
+A broken law is not always a mistake of the package: the laws are promises of this library, and other packages do not make these promises. These
+packages document a meaning that differs from the laws:
 
 ${documented.join("")}
 To see why a law is broken, run \`npm run scoreboard -- memfs\`. It prints the expected and the actual result of each broken law, with the calls
@@ -78,7 +79,7 @@ before it. To run the laws on a filesystem of your own, see [testing.md](testing
 
 ${byChapter(rows)}
 ${chapters.map((chapter) => chapterTable(chapter, rows)).join("\n")}
-The programs are the first ${randomPrograms.runs} of one seed: writes, edits, deletes, moves, copies, links and listings, whose results and final tree must equal those of a
-small model.
+The random programs are the first ${randomPrograms.runs} of one seed. They write, edit, delete, move, copy, link and list. Their results and final trees must equal
+those of a small model.
 `
 }

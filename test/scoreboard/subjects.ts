@@ -27,7 +27,7 @@ export interface Subject {
   readonly version: string
   /** Describes the construction of the filesystem and its connection to the kit. */
   readonly how: string
-  /** The meaning that the package documents, where it is not that of the laws. */
+  /** The documented meaning of the package, if it differs from the laws. */
   readonly documented?: string
   readonly isOurs?: boolean
   readonly layer: Layer.Layer<Filesystem, unknown>
@@ -40,10 +40,10 @@ const versionOf = (name: string): string =>
     }
   ).version
 
-/** The directory of a virtual filesystem that is the root, so that there is something above it. */
+/** The root below the top of a virtual filesystem, so that the root has a parent. */
 const top = "/root"
 
-/** A filesystem over a new object of the shape of node:fs in which the root exists. */
+/** A filesystem over a new object with the interface of node:fs. The root exists in the object. */
 export const overShape = (shapeOf: () => Promise<NodeShape>, root = top): Layer.Layer<Filesystem, unknown> =>
   Layer.unwrap(
     Effect.map(
@@ -75,7 +75,7 @@ const union = async (): Promise<NodeShape> => {
   return fromCallbacks(new Union().use(lower as never).use(upper as never))
 }
 
-/** A filesystem on a disk, where the test can make FIFOs. The names that Node decodes cannot be made. */
+/** A filesystem on a disk, where the tests can make FIFOs. Names that are not UTF-8 are omitted, because Node decodes names. */
 const inDirectory = (layerOf: (root: string) => Layer.Layer<Filesystem, unknown>): Layer.Layer<Filesystem, unknown> =>
   Layer.unwrap(
     Effect.map(directory, (root) => Layer.merge(layerOf(root), Layer.succeed(Bench, { makeOther: onDisk(root).makeOther })))
@@ -132,9 +132,9 @@ export const subjects: ReadonlyArray<Subject> = [
     name: "unionfs",
     short: "unionfs",
     version: versionOf("unionfs"),
-    how: "a `Union` of two volumes of memfs; the directory exists in both",
+    how: "a `Union` of two volumes of memfs; the root exists in both",
     documented:
-      "a call that fails in the volume added last goes to the other volume, also if the failure was that a file exists; its volumes here share the laws that memfs breaks",
+      "if a call fails in the volume that was added last, it goes to the other volume, even if the failure is that a file exists; both volumes are memfs, so laws that memfs breaks are broken here too",
     layer: overShape(union)
   },
   {

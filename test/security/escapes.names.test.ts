@@ -209,7 +209,7 @@ for (const [name, ground] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("keep their directory from being empty, and are removed with it", () =>
+    it.live("make their directory count as not empty, and are removed with it", () =>
       Effect.gen(function* () {
         const { fs, root } = yield* ground
         assert.strictEqual((yield* Effect.flip(fs.delete("d")))._tag, "DirectoryNotEmpty")

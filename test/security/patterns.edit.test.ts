@@ -129,7 +129,7 @@ describe("the explanation of a failed edit is bounded:", () => {
       '"b" + "\\u0323\\u0301".repeat(1000)'
     ],
     [
-      "with a text to find that nearly occurs everywhere",
+      "with a searched text that almost occurs at every position",
       'near(1_000_000) + "a".repeat(2_000_000)',
       '"x" + "a".repeat(1_000_000)'
     ],

@@ -484,12 +484,12 @@ describe("a search that is interrupted during a stuck expression", () => {
         for (let round = 0; round < 30; round++) {
           const stuck = Effect.runFork(fs.grep("^(a+)+$").pipe(Effect.provideService(Limits, endless)))
           const queued = round % 3 === 0 ? [1, 2, 3].map(() => Effect.runFork(fs.grep("^(a+)+$").pipe(Effect.provideService(Limits, endless)))) : []
-          // From at once, over the time in which the thread starts, to when it is deep in the expression.
+          // Interrupt at different times: at once, while the thread starts, and while the thread runs the expression.
           await turns(round < 20 ? round : (round - 19) * 400)
           await run(Fiber.interruptAll([...queued, stuck]))
         }
         const found = (await Promise.all(Array.from({ length: 20 }, fine))).map(({ matches }) => matches.length)
-        // Two workers at the most, once the threads that were ended have gone.
+        // Wait until the ended threads are gone. At most two workers stay.
         while (process.platform === "linux" && threads() > before + 2) await turns(1)
         say(found.every((n) => n === 1))
       `)

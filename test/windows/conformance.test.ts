@@ -89,7 +89,7 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
 
   it("every program runs to its end", () => assert.deepStrictEqual(ends, []))
 
-  describe("InMemory that ignores case", () => {
+  describe("a case-insensitive InMemory", () => {
     for (const { name } of laws) reports("InMemory", name)
     reports("InMemory", "programs", agrees)
   })
@@ -99,11 +99,11 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
     reports("WindowsHost", "programs", agrees)
   })
 
-  describe("WindowsHost, its options", () => {
+  describe("the options of WindowsHost", () => {
     for (const { name } of optionLaws) reports("WindowsHost, its options", name)
   })
 
-  describe("WindowsHost, with every tool", () => {
+  describe("tools on WindowsHost", () => {
     it("runs most rows of the tables of tools", () => assert.isAbove(toolRows.length, 30))
     for (const { name } of toolRows) reports("WindowsHost, tools", name)
   })

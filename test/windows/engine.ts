@@ -13,7 +13,7 @@ const demanded = process.env["FS_ALGEBRA_NO_SKIP"] !== undefined
 
 const isThere = existsSync(node) && spawnSync("wine", ["--version"]).status === 0
 
-/** True if the tests run. Where skipping is not allowed they run and fail. */
+/** True if the tests run. If skipping is not allowed, they run even without the Windows Node, and fail. */
 export const hasWindowsNode: boolean = isThere || demanded
 
 const howToInstall = "apt-get install wine wine64 && test/windows/prepare.sh"

@@ -195,7 +195,7 @@ export const facts: ReadonlyArray<Fact> = [
       )
   })),
   {
-    name: "a root can be the top of a drive, in every spelling",
+    name: "a root can be the root of a drive, in every spelling",
     check: (directory) =>
       Effect.forEach(["C:\\", "c:/", "\\\\?\\C:\\"], (root) =>
         Effect.flatMap(WindowsHost.make({ root }), (port) => {

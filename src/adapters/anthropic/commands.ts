@@ -1,4 +1,4 @@
-/** Functions that both tools use: the check of a request, errors in the provider's words, and lines of text. */
+/** Functions of the text editor tool and the memory tool: checks of requests, errors in the provider's words, lines of text. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -7,7 +7,7 @@ import { type Call, type Definition, type Refused, refused, type ToolFailure } f
 import * as Tool from "../../agent/Tool.ts"
 import { formatSize as size } from "../../model/words.ts"
 
-/** The parameters that commands can have, by their type. `range` is a pair of line numbers. */
+/** The type of each parameter that commands can have. `range` is a pair of line numbers. */
 const types = {
   command: "string",
   file_text: "string",
@@ -108,7 +108,7 @@ export interface TextFile {
   readonly version: string
 }
 
-/** Reads a UTF-8 file with its version, which the policies then know. */
+/** Reads a UTF-8 file with its version. Records that the session has read this version. */
 export const readText = (call: Call, path: FsPath, shown: string): Effect.Effect<TextFile, ToolFailure> =>
   Effect.flatMap(call.filesystem.readBytes(path, { version: true }), ({ content, version }) => {
     try {
@@ -165,8 +165,8 @@ interface Listed {
 }
 
 /**
- * Lists the entries of a directory up to two levels deep, in the order of their names, without hidden ones and without the
- * links that are not followed.
+ * Lists the entries of a directory up to two levels deep, sorted by name. Omits the names that `isShown` rejects and the links
+ * that `isFollowed` rejects.
  */
 export const listTwoLevels = (
   fs: Algebra,
@@ -180,7 +180,7 @@ export const listTwoLevels = (
       Effect.forEach(
         entries.filter(({ addressable, name }) => addressable && isShown(name)).sort((a, b) => (a.name < b.name ? -1 : 1)),
         ({ kind, name, path }) =>
-          // A link that is broken or leads out of the root is left out.
+          // A link that is broken or leads out of the root is omitted.
           Effect.flatMap(Effect.option(fs.stat(path)), (found) =>
             Effect.flatMap(kind === "symlink" ? isFollowed(path) : Effect.succeed(true), (isKept) => {
               if (found._tag === "None" || !isKept) return Effect.succeed([])

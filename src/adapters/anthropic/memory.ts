@@ -1,4 +1,4 @@
-/** The commands of the memory tool. The answers are those of the provider's own implementation in its SDK. */
+/** The commands of the memory tool. The answers are those of the implementation in the provider's SDK. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { type Call, type ToolFailure, type Touch } from "../../agent/definition.ts"
@@ -75,8 +75,8 @@ const listing = (shown: string, size: number, lines: ReadonlyArray<string>): str
 }
 
 /**
- * Tests whether a path leads to a place in the directory of the memories, through the links in it. If nothing is there, the
- * nearest parent that exists decides.
+ * Tests whether a path, with its links resolved, stays inside the directory of the memories. If the path does not exist, tests
+ * its nearest parent that exists.
  */
 const staysInside = Effect.fnUntraced(function* (
   { filesystem }: Call,
@@ -162,7 +162,7 @@ export interface MemoryTools {
   readonly change: CommandTool
 }
 
-/** Makes the tools over a directory, which stands for /memories. `view` is a tool that policies see as a reader. */
+/** Makes the tools over a directory, which the model sees as /memories. Policies see the tool `view` as a tool that reads. */
 export const makeMemory = (directory: string): MemoryTools => {
   const parse = (segments: ReadonlyArray<string>, shown: string, call: Call): Effect.Effect<FsPath.FsPath, ToolFailure> =>
     Effect.catchTags(call.path([directory, ...segments].join("/"), { blank: "root" }), {

@@ -49,7 +49,7 @@ const maxHistoryLength = 8 * 1024 * 1024
 const clippedNote =
   "<response clipped><NOTE>Only a part of the file is shown. Use `view_range` to read the lines that you are looking for.</NOTE>"
 
-/** Replaces the errors that the documentation describes by its words. */
+/** Replaces the text of errors for which the provider's documentation states a text. */
 const inProvidersWords = <A>(answer: Effect.Effect<A, ToolFailure>, does: "read" | "write"): Effect.Effect<A, ToolFailure> =>
   Effect.catch(answer, (failure): Effect.Effect<never, ToolFailure> => {
     switch (failure._tag) {
@@ -128,7 +128,7 @@ export interface TextEditorTools {
   readonly change: CommandTool
 }
 
-/** Makes the tools of one session, which has its own history for `undo_edit`. `view` is a tool that policies see as a reader. */
+/** Makes the tools of one session, with a history for `undo_edit`. Policies see the tool `view` as a tool that reads. */
 export const makeTextEditor = (name: string, maxCharacters?: number): TextEditorTools => {
   const history: Array<Edit> = []
   const remember = (edit: Edit): void => {

@@ -23,10 +23,10 @@ const decode = (bytes: Uint8Array): Effect.Effect<string, Fault.Fault> =>
   })
 
 const rootDenied = Fault.accessDenied("root")
-const confusedName = Fault.invalidPath("the MCP server takes this name for that of another entry")
-const notWritten = Fault.ioError("the MCP server reported a write that it has not done, or another program changed the file")
+const confusedName = Fault.invalidPath("the MCP server confuses this name with the name of another entry")
+const notWritten = Fault.ioError("the MCP server reported a write that it did not do, or another program changed the file")
 
-/** Tests for the error of `move_file` if the target exists. */
+/** Tests whether an error of `move_file` says that the target exists. */
 const isTaken = (error: string | undefined): boolean => error?.startsWith("Destination already exists") === true
 
 export const make = (server: Server, info: Info, rules: Rules, maxFileBytes: number): Backend => {
@@ -77,20 +77,20 @@ export const make = (server: Server, info: Info, rules: Rules, maxFileBytes: num
   })
 
   /**
-   * Creates a file. A failed write of the server would leave a part of a new file, so the file is first written beside
-   * its path. Returns false if an entry has appeared at the path.
+   * Creates a file. Writes it under a temporary name first, because a failed write of the server leaves an incomplete
+   * file. Returns false if an entry has appeared at the path.
    */
   const createFile = (path: FsPath.FsPath, content: string): Effect.Effect<boolean, Fault.Fault> =>
     TemporaryNames.withName((name) => {
-      const aside = at(FsPath.join(FsPath.parent(path), name))
+      const temporaryPath = at(FsPath.join(FsPath.parent(path), name))
       return Effect.gen(function* () {
-        yield* run("write_file", { path: aside, content })
-        const { error } = yield* call("move_file", { source: aside, destination: at(path) })
+        yield* run("write_file", { path: temporaryPath, content })
+        const { error } = yield* call("move_file", { source: temporaryPath, destination: at(path) })
         return error === undefined || (isTaken(error) ? false : yield* Effect.fail(faultOfText(error)))
       })
     })
 
-  /** Writes a file. `isRetry` is true if another program has created an entry at the path in the meantime. */
+  /** Writes a file. `isRetry` is true if another program created an entry at the path during the first attempt. */
   const publish = Effect.fnUntraced(function* (
     path: FsPath.FsPath,
     bytes: Uint8Array,
@@ -100,16 +100,16 @@ export const make = (server: Server, info: Info, rules: Rules, maxFileBytes: num
     const old = yield* findCreatable(path)
     if (old !== undefined && mode === "create") return yield* Effect.fail(Fault.alreadyExists)
     if (old !== undefined && !old.isFile) return yield* Effect.fail(Fault.notAFile)
-    const whole = old !== undefined && mode === "append" ? Buffer.concat([yield* readFile(old), bytes]) : bytes
-    yield* requireSize(whole.length)
-    const content = yield* decode(whole)
+    const newBytes = old !== undefined && mode === "append" ? Buffer.concat([yield* readFile(old), bytes]) : bytes
+    yield* requireSize(newBytes.length)
+    const content = yield* decode(newBytes)
     if (old !== undefined) yield* run("write_file", { path: at(path), content })
     else if (!(yield* createFile(path, content))) {
       if (mode === "create") return yield* Effect.fail(Fault.alreadyExists)
       return yield* isRetry ? Effect.fail(notWritten) : publish(path, bytes, mode, true)
     }
     const { stat } = yield* look(path)
-    return stat?.sizeBytes === whole.length ? stat : yield* Effect.fail(notWritten)
+    return stat?.sizeBytes === newBytes.length ? stat : yield* Effect.fail(notWritten)
   })
 
   const write = Effect.fnUntraced(function* <E, R>(

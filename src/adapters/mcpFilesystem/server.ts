@@ -22,7 +22,7 @@ type Answer =
 export interface Found {
   /** Absent if no entry has exactly this path. */
   readonly stat?: Entry.FileStat
-  /** True if the server takes the name for that of another entry, whose name differs in case or Unicode form. */
+  /** True if the server resolves the name to an entry whose name differs in case or Unicode form. */
   readonly isOtherName?: boolean
 }
 
@@ -34,7 +34,7 @@ export interface Server {
   readonly look: (path: FsPath.FsPath) => Effect.Effect<Found, Fault.Fault>
 }
 
-const invalidAnswer: Fault.Fault = Fault.ioError("the MCP server gave an answer that is not valid", "EPROTO")
+const invalidAnswer: Fault.Fault = Fault.ioError("the answer of the MCP server is not valid", "EPROTO")
 
 /** Returns a fault with a detail, which a call shows in an IoError if its errors do not include Unsupported. */
 export const unsupported = (feature: string): Fault.Fault => ({
@@ -69,7 +69,7 @@ export const faultOfText = (text: string): Fault.Fault => {
 
 const isGone = (error: string): boolean => /^(?:ENOENT|ENOTDIR): /.test(error)
 
-/** Tests for errors about a symlink that leads nowhere or out, or about a name that several entries could have. */
+/** Tests for errors about a symlink that is broken or leads out, or about a name that matches several entries. */
 const isUnresolved = (error: string): boolean =>
   /^(?:ELOOP: |Parent directory does not exist|Access denied - symlink target|Ambiguous Unicode)/.test(error)
 
@@ -91,7 +91,7 @@ export const bytesOf = (answer: Answer): Effect.Effect<Uint8Array, Fault.Fault> 
         : Effect.fail(invalidAnswer)
   )
 
-/** Returns the names in an answer of `list_directory`, with their marks. */
+/** Returns the names in an answer of `list_directory`, each with its mark for a directory or a file. */
 export const namesOf = Effect.fnUntraced(function* (
   answer: Answer
 ): Effect.fn.Return<ReadonlyMap<string, "DIR" | "FILE">, Fault.Fault> {
@@ -154,12 +154,12 @@ export const open = Effect.fnUntraced(function* (
   const allowed = (yield* Effect.flatMap(call("list_allowed_directories", {}), textOf)).split("\n").slice(1)
   const given = root ?? (allowed.length === 1 ? allowed[0]! : "")
   if (!allowed.includes(given)) {
-    const detail = `it must be one of the directories that the MCP server allows, and it allows ${allowed.length}`
+    const detail = `it must be one of the ${allowed.length} directories that the MCP server allows`
     return yield* Effect.fail(Fault.invalidArgument("root", detail))
   }
   const info = yield* Effect.flatMap(call("get_file_info", { path: given }), textOf)
   if (!(yield* statOf(FsPath.root, info)).isDirectory) return yield* Effect.fail(Fault.notADirectory)
-  // No entry has this name, so the server's error about it tells the real path of a directory.
+  // No entry has this name. The error of the server about it contains the real path of the directory.
   const absent = `/.~fsa-${randomUUID()}`
   const { path: real } = yield* call("list_directory", { path: given + absent })
   if (real?.startsWith("/") !== true || !real.endsWith(absent)) {
@@ -170,7 +170,7 @@ export const open = Effect.fnUntraced(function* (
   const hostPath = (path: FsPath.FsPath): string => (path === FsPath.root ? base : `${base}/${path}`)
   const at = (path: FsPath.FsPath): string => hostPath(path) || "/"
 
-  /** Returns the path without symlinks to which the server resolves a path; `undefined` if the entry is gone. */
+  /** Returns the real path that the server resolves a path to, or `undefined` if the entry no longer exists. */
   const realPath = Effect.fnUntraced(function* (
     path: FsPath.FsPath,
     kind: Entry.Kind

@@ -1,4 +1,4 @@
-/** Reads the arguments of `node:fs` calls. Throws the errors that Node throws for invalid ones. */
+/** Reads the arguments of `node:fs` calls. Throws the errors that Node throws for invalid arguments. */
 import { Buffer } from "../../runtime/buffer.ts"
 import { builtin, Fs, isNode } from "../../runtime/node.ts"
 import type * as NodeUrl from "node:url"
@@ -66,7 +66,7 @@ export const toOptions = <Options extends object>(value: unknown): Options & { r
   if (encoding !== undefined && encoding !== null && encoding !== "buffer" && !isEncoding(String(encoding))) {
     throw invalidValue("encoding", encoding, "is invalid encoding")
   }
-  // Node takes any object with a property of this name for a signal.
+  // Node accepts any object with a property `aborted` as a signal.
   if (signal !== undefined && (typeof signal !== "object" || signal === null || !("aborted" in signal))) {
     throw invalidType("options.signal", "an instance of AbortSignal", signal)
   }
@@ -101,7 +101,7 @@ export const toMode = (value: unknown, name = "mode"): number => {
   return mode
 }
 
-/** Returns a time in milliseconds since 1970, or undefined for the current time, which Node takes for odd numbers. */
+/** Returns a time in milliseconds since 1970, or undefined for a negative or infinite time, for which Node uses the current time. */
 export const toMillis = (time: unknown): number | undefined => {
   if (time instanceof Date) return time.getTime()
   const seconds = typeof time === "string" && time.trim() !== "" ? Number(time) : time
@@ -200,7 +200,7 @@ export const toRange = (
   return [start, count]
 }
 
-/** Returns a position in a file, or undefined for the current one. */
+/** Returns a position in a file, or undefined for the current position of the descriptor. */
 export const toPosition = (value: unknown): number | undefined => {
   if (value === undefined || value === null || value === -1 || value === -1n) return undefined
   if (typeof value !== "number" && typeof value !== "bigint") throw invalidType("position", "an integer or bigint", value)

@@ -1,4 +1,4 @@
-/** Copies trees as `fs.cp` does: an existing directory is merged with the copied one. */
+/** Copies trees as `fs.cp` does: a copied directory is merged into an existing directory. */
 import * as Effect from "effect/Effect"
 import * as DateTime from "effect/DateTime"
 import type { Resolved } from "../../engine/resolve.ts"
@@ -28,7 +28,7 @@ const refuseDirectory = (from: string) =>
 export const makeCopy = (core: Core) => {
   const { fs, openFiles } = core
 
-  /** Runs the filter of the caller. A filter that never answers delays only its own copy, which has changed nothing. */
+  /** Runs the filter of the caller. A filter that never answers blocks only the copy that called it. */
   const isWanted = (options: CopyOptions, from: string, to: string): Effect.Effect<boolean, Failure> => {
     const { filter } = options
     if (filter === undefined) return Effect.succeed(true)

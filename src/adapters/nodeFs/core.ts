@@ -34,7 +34,7 @@ export const toNodeError = (failure: Failure, call: FailedCall): Error => {
     : (failure as Error)
 }
 
-/** Names another system call in the failures of an effect than the call that contains the effect. */
+/** Makes the failures of an effect name the given system call, not the call that contains the effect. */
 export const naming = <A>(effect: Effect.Effect<A, Failure>, call: FailedCall): Effect.Effect<A, Failure> =>
   Effect.mapError(effect, (failure): Failure =>
     isFsError(failure)
@@ -44,7 +44,7 @@ export const naming = <A>(effect: Effect.Effect<A, Failure>, call: FailedCall): 
         : failure
   )
 
-/** Gives a failure the form of Node's error of this system call. */
+/** Converts the failures of an effect to Node's errors of the system call. */
 export const named = <A>(
   syscall: string,
   effect: Effect.Effect<A, Failure>,
@@ -71,11 +71,11 @@ export interface Core {
   /** Finds an entry that the call may create, and fails if its parent is missing. */
   readonly lookUpCreatable: (path: string, follow: boolean, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, Failure>
   /**
-   * Finds the entry that a call creates, renames or removes, and fails if its parent is missing. A slash at the end does
-   * not follow a symlink; the caller checks it.
+   * Finds the entry that a call creates, renames or removes, and fails if its parent is missing. Does not follow a
+   * symlink at the path, even if the path ends with a slash. The caller checks the slash.
    */
   readonly lookUpName: (path: string, actions: ReadonlyArray<Action>) => Effect.Effect<Resolved, Failure>
-  /** Sets the mode of a new entry, without the bits that the backend's own mode lacks. */
+  /** Sets the mode of a new entry, except the bits that are not in the mode that the backend chose. */
   readonly applyMode: (path: FsPath.FsPath, mode: number) => Effect.Effect<void, FsError>
 }
 
@@ -91,7 +91,7 @@ export const make = (fs: Algebra): Core => {
     (follow ? bridge.lookUp : bridge.lookUpLink)("lookUp", path, actions)
 
   /**
-   * Resolves "..", which leads to the parent of the real directory, also behind a symlink. Fails if the directory
+   * Resolves "..". After a symlink, ".." leads to the parent of the directory that the symlink leads to. Fails if the directory
    * before ".." does not exist.
    */
   const withoutUps = Effect.fnUntraced(function* (path: string): Effect.fn.Return<string, Failure> {

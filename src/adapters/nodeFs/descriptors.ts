@@ -39,7 +39,7 @@ interface FileOptions {
   readonly mode?: unknown
 }
 
-/** Descriptors begin here, so that they are never taken for those of the process. */
+/** The first descriptor. It is large, so that no descriptor is equal to a descriptor of the process. */
 const firstDescriptor = 0x1000_0000
 const defaultFileMode = 0o666
 const writing: ReadonlyArray<Action> = ["write"]
@@ -75,7 +75,7 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
       })
     )
 
-  /** Finds the file of a call with these flags, and checks that the flags permit what is there. */
+  /** Finds the entry that a call opens with the flags, and checks that the flags permit its kind. */
   const prepare = (at: string, flags: OpenFlags): Effect.Effect<Resolved, Failure> => {
     const follow = !flags.refusesLink && !flags.isExclusive
     const actions = flags.isWritable || flags.creates ? writing : reading
@@ -321,7 +321,7 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
 
   const writeWhole = (at: string, flags: OpenFlags, mode: number, bytes: Uint8Array): Effect.Effect<void, Failure> =>
     Effect.flatMap(prepare(at, flags), ({ path, stat }): Effect.Effect<void, Failure> => {
-      // Open descriptors of this file must see the change, and appending is what the backend does best.
+      // If no descriptor is open, write without loading the file: the backend can replace and append directly.
       const isReplacing = flags.truncates || stat === undefined
       const isPlain = openFiles.at(path) === undefined && (isReplacing || flags.isAppending) && flags.isWritable
       if (!isPlain) {

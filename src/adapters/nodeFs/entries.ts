@@ -1,4 +1,4 @@
-/** The calls of `node:fs` that look at, name and remove entries. */
+/** The calls of `node:fs` that inspect, create, rename and remove entries. */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -84,7 +84,7 @@ export const makeEntryCalls = (core: Core) => {
       throw outOfRange("mode", ">= 0 && <= 7", mode)
     const check = ({ path, stat }: Entry): Effect.Effect<void, Failure> => {
       if ((mode & constants.W_OK) !== 0 && !core.isWritable(path)) return refuse("EROFS")
-      // The bits of owner, group and others are not distinguished, because there are no owners.
+      // A permission of the owner, the group or others is enough, because entries have no owners.
       const lacks = (flag: number, bits: number) => (mode & flag) !== 0 && stat.mode !== undefined && (stat.mode & bits) === 0
       const isDenied = lacks(constants.R_OK, 0o444) || lacks(constants.W_OK, 0o222) || lacks(constants.X_OK, 0o111)
       return isDenied ? refuse("EACCES") : Effect.void
@@ -137,7 +137,7 @@ export const makeEntryCalls = (core: Core) => {
     )
   }
 
-  /** Creates one directory. The mode 0o777 is the default, from which the backend has already removed some bits. */
+  /** Creates one directory. For the default mode 0o777, keeps the mode that the backend chose. */
   const makeDirectory = (path: FsPath.FsPath, mode: number): Effect.Effect<void, Failure> =>
     Effect.andThen(
       fs.mkdir(path, { parents: false, existOk: false }),
@@ -161,7 +161,7 @@ export const makeEntryCalls = (core: Core) => {
       yield* Effect.catch(makeDirectory(found.path, mode), (failure) =>
         "_tag" in failure && failure._tag === "AlreadyExists" ? Effect.void : Effect.fail(failure)
       )
-      // Node returns all but the last of several slashes.
+      // After several slashes, Node returns the path with all of them but the last.
       first ??= isLast ? at : at.slice(0, end + /^\/+/.exec(at.slice(end))![0].length - 1)
     }
     return first
@@ -240,7 +240,7 @@ export const makeEntryCalls = (core: Core) => {
       if (stat !== undefined) return refuse("EEXIST")
       return to === "" || at.endsWith("/") ? refuse("ENOENT") : fs.symlink(path, to)
     })
-    // Linux reports that a filesystem has no links as EPERM.
+    // Linux reports EPERM if a filesystem does not support links.
     const withoutLinks = Effect.catch(made, (failure) =>
       "_tag" in failure && failure._tag === "Unsupported" ? refuse("EPERM") : Effect.fail(failure)
     )

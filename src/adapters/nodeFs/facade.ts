@@ -1,4 +1,4 @@
-/** Builds the three faces of `node:fs` (callbacks, promises, synchronous calls) from one set of calls. */
+/** Builds the three interfaces of `node:fs` (callbacks, promises, synchronous calls) from one set of calls. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -48,7 +48,7 @@ const rootLinks = (fs: Algebra): Algebra =>
 const later = (run: () => void): void => (isNode ? process.nextTick(run) : queueMicrotask(run))
 
 /**
- * Returns the object. Its type is stated by `NodeFs.ts`, because the calls take arguments of any type and check them.
+ * Returns the `fs` object. `NodeFs.ts` states its type, because the calls take arguments of any type and check them.
  */
 export const build = Effect.fnUntraced(function* (
   hasRootLinks: boolean
@@ -63,13 +63,13 @@ export const build = Effect.fnUntraced(function* (
 
   const run: Run = async (effect, signal) => {
     if (isAborted(signal)) throw abortError(signal!)
-    // An object that only resembles a signal can be aborted only before the call.
+    // Only an AbortSignal can interrupt a running call. Any other object with `aborted` is checked only before the call.
     const exit = await runExit(effect, { signal: signal instanceof AbortSignal ? signal : undefined })
     if (Exit.isSuccess(exit)) return exit.value
     throw isAborted(signal) ? abortError(signal!) : Cause.squash(exit.cause)
   }
 
-  /** Tests whether a call did not end at once. Interrupts it in this case. */
+  /** Tests whether a call could not end synchronously, and interrupts such a call. */
   const isAsync = (exit: Exit.Exit<unknown, unknown>): boolean => {
     const error = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
     if (!Cause.isAsyncFiberError(error)) return false
@@ -77,10 +77,10 @@ export const build = Effect.fnUntraced(function* (
     return true
   }
 
-  /** Runs a call at once. A backend that does not answer at once gets no call at all, so that no change comes later. */
+  /** Runs a call synchronously. Does not start a call on an asynchronous backend, because its change would happen later. */
   const runSync = (name: string, effect: Effect.Effect<unknown, Error>, path: unknown): unknown => {
     const call = { syscall: syscalls[name] ?? name, ...(typeof path === "string" ? { path } : undefined) }
-    // Backends outside of this process may read at once, but never write at once.
+    // Other backends than virtual ones may read synchronously, but never write synchronously.
     if (core.fs.port.info.confinement !== "virtual" || isAsync(runSyncExit(core.fs.exists("."))))
       throw errnoError("ENOSYS", call)
     const exit = runSyncExit(effect)

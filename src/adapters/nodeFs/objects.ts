@@ -68,7 +68,7 @@ export class FileHandle {
       this.#running.delete(running)
     }
   }
-  /** Runs a call. `name` is that of the method, which Node puts into the error of a closed handle. */
+  /** Runs a call. `name` is the name of the method, which the error of a closed handle contains. */
   #call<A>(name: string, effect: (fd: number) => Effect.Effect<A, Error>): Promise<A> {
     return this.#hold(name, (fd) => this.#run(effect(fd)))
   }
@@ -158,7 +158,7 @@ export class FileHandle {
   }
 }
 
-/** Collects the chunks of an iterable before anything is written, so that one that fails or never ends changes nothing. */
+/** Collects the chunks of an iterable before the first write, so that a failing or endless iterable changes nothing. */
 export const collect = async (data: unknown, options: unknown): Promise<unknown> => {
   const isChunks = typeof data === "object" && data !== null && !ArrayBuffer.isView(data)
   if (!isChunks || !(Symbol.asyncIterator in data || Symbol.iterator in data)) return data
@@ -279,7 +279,7 @@ export const makeWatch =
     const emitter = new EventEmitter()
     if (listener !== undefined) emitter.on("change", listener)
     let isClosed = false
-    // A listener that throws ends neither the watcher nor its error: the error is uncaught, as in Node.
+    // If a listener throws, the watcher continues and the error is uncaught, as in Node.
     const emit = (name: string, ...values: ReadonlyArray<unknown>) =>
       Effect.sync(() =>
         process.nextTick(() => {

@@ -18,11 +18,11 @@ import { below, fold, type FsPath, isWithin, relative } from "../../model/FsPath
 import { Limits } from "../../model/Limits.ts"
 import type { Handle } from "../../port/Backend.ts"
 
-/** An open file: its place, its last known stat, and its content if the content is kept in memory. */
+/** An open file: its path, its last known stat, and its content if the content is kept in memory. */
 export interface OpenFile {
   path: FsPath
   stat: FileStat
-  /** False after the file was removed or replaced. Its descriptors keep its content, which is written nowhere. */
+  /** False after the file was removed or replaced. Its content exists only in memory, for its descriptors. */
   isAttached: boolean
   users: number
   /** A buffer whose first `size` bytes are the content. */
@@ -34,29 +34,29 @@ export interface OpenFile {
 }
 
 export interface OpenFiles {
-  /** True if no file is open, so that calls need not settle anything. */
+  /** Returns true if no file is open, so that no content is pending. */
   readonly isQuiet: () => boolean
   readonly at: (path: FsPath) => OpenFile | undefined
   readonly open: (path: FsPath, stat: FileStat, options: { readonly reads: boolean }) => Effect.Effect<OpenFile, FsError>
   readonly close: (file: OpenFile) => Effect.Effect<void, FsError>
   readonly read: (file: OpenFile, at: Place, length: number) => Effect.Effect<Uint8Array, FsError>
   readonly write: (file: OpenFile, at: Place, bytes: Uint8Array) => Effect.Effect<void, FsError>
-  /** Writes at the end. A cursor then stands at the new end. */
+  /** Writes at the end. If `at` is a cursor, moves it to the new end. */
   readonly append: (file: OpenFile, bytes: Uint8Array, at: Place) => Effect.Effect<void, FsError>
   readonly truncate: (file: OpenFile, size: number) => Effect.Effect<void, FsError>
   readonly sizeOf: (file: OpenFile) => number
   readonly publish: (file: OpenFile) => Effect.Effect<void, FsError>
   /** Writes the pending content of all files at or below a path. Returns true if anything was written. */
   readonly settle: (path: FsPath) => Effect.Effect<boolean, FsError>
-  /** Writes bytes to a file that is not open. The size is limited as that of streams, not as that of whole writes. */
+  /** Writes bytes to a file that is not open. The size limit is the limit of streams, not of whole writes. */
   readonly replace: (path: FsPath, bytes: Uint8Array, mode: "create" | "overwrite" | "append") => Effect.Effect<void, FsError>
   readonly moved: (from: FsPath, to: FsPath) => void
   readonly removed: (path: FsPath) => void
 }
 
 /**
- * A position in a file, or the cursor of a descriptor. A cursor is read and moved while the call has the file for itself,
- * so that calls that do not wait for each other never use the same position.
+ * A position in a file, or the cursor of a descriptor. A call reads and moves a cursor while it holds the lock of the file,
+ * so that concurrent calls never use the same position.
  */
 export type Place = number | { position: number }
 
@@ -130,7 +130,7 @@ export const make = (fs: Algebra): OpenFiles => {
         )
 
   const resize = (file: OpenFile, size: number): void => {
-    // An allocation that cannot succeed would collect garbage several times first.
+    // Check first: an allocation that cannot succeed would run the garbage collector several times.
     if (size > largestFile) throw new RangeError("the file is too large")
     const bytes = file.bytes!
     if (size > bytes.length) {
@@ -259,7 +259,7 @@ export const make = (fs: Algebra): OpenFiles => {
     ),
     append: locked((file, bytes: Uint8Array, at: Place) => Effect.map(append(file, bytes), () => moveTo(at, sizeOf(file)))),
     truncate: locked((file, size: number) => {
-      // An empty file needs nothing of the old content.
+      // Truncation to size 0 does not need the old content.
       if (size === 0 && file.bytes === undefined) {
         file.bytes = none
         file.size = 0

@@ -111,8 +111,8 @@ export class BigIntStats extends Stats<bigint> {
 }
 
 /**
- * Returns the Stats of an entry. There are no owners, devices, access times and change times: owners are 0, and the
- * other times are the modification time.
+ * Returns the Stats of an entry. The backends have no owners, devices, access times and change times: owners and
+ * devices are 0, and all times are the modification time.
  */
 export const toStats = (stat: FileStat, isBigInt: boolean): Stats | BigIntStats => {
   const modified = stat.modifiedAt?.epochMilliseconds ?? 0
@@ -160,7 +160,7 @@ export class Dirent extends Kinds {
   }
 }
 
-// So that `entry instanceof fs.Stats` holds with the class of node:fs. The methods above hide those of Node's classes.
+// Make `entry instanceof fs.Stats` true for the class of node:fs. The methods above hide the methods of Node's classes.
 if (isNode) {
   for (const name of Object.getOwnPropertyNames(Kinds.prototype)) {
     if (name === "constructor") continue

@@ -292,13 +292,13 @@ the current directory, not to the root; - is standard input. With --backend memo
     const format = yield* formatOf(file, given)
     yield* checkFile(file)
     const body = replaceTree(fs, file, format).pipe(withProgress(`Importing ${file}`))
-    const kept = isSafe && backend !== "memory" ? yield* importWithSnapshot(options, file, body) : { files: yield* body }
-    const safety = "safety" in kept ? kept.safety : undefined
+    const result = isSafe && backend !== "memory" ? yield* importWithSnapshot(options, file, body) : { files: yield* body }
+    const safety = "safety" in result ? result.safety : undefined
     yield* writeDocument(
       ImportAnswer,
-      { file, format, files: kept.files, ...(safety && { safety }) },
-      (look) => `Imported ${look.name(file)}, ${humanise.count(kept.files, "file")}\n`
+      { file, format, files: result.files, ...(safety && { safety }) },
+      (look) => `Imported ${look.name(file)}, ${humanise.count(result.files, "file")}\n`
     )
-    if (!json && "remark" in kept) yield* screen.warn(errorStyle(screen).dim(kept.remark))
+    if (!json && "remark" in result) yield* screen.warn(errorStyle(screen).dim(result.remark))
   })
 )

@@ -82,8 +82,8 @@ export const cat = subcommand(
   "cat",
   {
     summary: "Print files",
-    description: `Print files one after another. A pipe gets the exact bytes. A terminal gets control characters as escapes, and no
-binary files. --json prints the text, its line count and its version; with --bytes, it prints base64.`,
+    description: `Print files one after another. A pipe gets the exact bytes. For a terminal, control characters are escaped
+and binary files are refused. --json prints the text, its line count and its version; with --bytes, it prints base64.`,
     examples: [
       ["README.md", "A whole file"],
       ["-n --lines 10:20 src/main.ts", "Lines 10 to 20, with their numbers"],

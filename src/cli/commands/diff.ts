@@ -322,7 +322,7 @@ export const diff = subcommand(
     description: `Show the differences between a snapshot and the current files, or between two snapshots, in the format of git diff,
 which git apply reads. For binary files, and files over 8 MiB, it shows only that they differ. Directories are shown
 only with --names.
-ID is a unique beginning of an id, a tag that only one snapshot has, or latest; the command snapshots lists the ids.`,
+ID is a unique prefix of an id, a tag that only one snapshot has, or latest; the command snapshots lists the ids.`,
     examples: [
       ["", "All changes since the newest snapshot"],
       ["3fa91c02 latest --stat", "The number of changed lines between two snapshots"],

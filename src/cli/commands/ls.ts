@@ -52,7 +52,7 @@ export const stat = subcommand(
   {
     summary: "Show the kind, size, times and version of a path",
     description: `Show the kind, size, permissions and times of a path and, for a file, its version. The version is the SHA-256 of the
-bytes. The flag --if-match of write, edit and rm compares the version, so that no change of others is overwritten.`,
+bytes. The flag --if-match of write, edit and rm compares the version, so that changes by others are not overwritten.`,
     examples: [
       ["README.md", "A file"],
       ["--json README.md | jq -r .version", "Only the version of the file"]

@@ -114,7 +114,7 @@ export const debug = subcommandOn(Layer.empty)(
     summary: "Show a dump, or the directory with its snapshots, in the browser",
     description: `Serve a page to browsers of this machine, until the command is stopped. Standard error shows the address.
 With PATH the page shows a dump: sessions, tool calls and files. PATH is a dumped .jsonl file, its .fs.zip, or a
-directory of dumps, of which the newest is shown first. Without PATH the page shows the directory live, its snapshots,
+directory of dumps; the newest dump is shown first. Without PATH the page shows the directory live, its snapshots,
 and the changes between them. With --store URL the page shows the workspaces of a store. With --journal FILE the page also
 shows that journal, and the author of each change.
 The page changes nothing, and records nothing in the journal. Programs find the API at /openapi.json.`,

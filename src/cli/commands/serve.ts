@@ -10,7 +10,7 @@ export const serve = subcommandOn(servedLayer)(
   {
     summary: "Serve the directory to other programs and machines",
     description: `Serve the directory, until the command is stopped, to every command with --root URL and to programs that use Remote.
-Standard error shows the URL. A Unix socket may be used by this user only. A server that other machines can reach needs
+Standard error shows the URL. Only this user can use a Unix socket. A server that other machines can reach needs
 a token, in the private file of --token-file or in FS_ALGEBRA_TOKEN; clients give the same token. If the root is itself
 a server, its token is in FS_ALGEBRA_TOKEN. With --listen stdio the server has one client, which has started it, as
 ssh does for --root ssh://HOST/PATH. When the server ends, files that clients are still writing keep their old

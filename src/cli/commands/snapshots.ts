@@ -224,7 +224,7 @@ export const snapshots = subcommand(
   {
     summary: "List the snapshots, or forget some",
     description: `List the snapshots of this root, the newest first: id, time, changed files and lines since the previous snapshot,
-the size of its files, the tool that it was taken for, and its tag. ID is a unique beginning of an id, a tag that only
+the size of the files, the tool that caused the snapshot, and the tag. ID is a unique prefix of an id, a tag that only
 one snapshot has, or latest: the newest, not counting the safety snapshots of restore and import.`,
     examples: [
       ["", "All snapshots, and where they are stored"],
@@ -338,7 +338,7 @@ export const restore = subcommand(
     description: `Restore everything below the root, or only the given paths and everything below them, to the state of a snapshot. Files
 that were changed or removed since then come back, and files that were added are removed. Either everything changes or
 nothing, even after a power failure. A snapshot is taken first, so that the restore can be undone; --no-safety skips it.
-ID is a unique beginning of an id, a tag that only one snapshot has, or latest; the command snapshots lists the ids.`,
+ID is a unique prefix of an id, a tag that only one snapshot has, or latest; the command snapshots lists the ids.`,
     examples: [
       ["--dry-run", "The changes that the newest snapshot would make"],
       ["", "Everything as in the newest snapshot"],

@@ -124,10 +124,10 @@ export const hereWith = (params: Readonly<Record<string, string | undefined>>): 
 /** The number of the latest request. A late response to an older request is ignored. */
 let latestRequest = 0
 
-const applyMeta = async (asked: Promise<Meta>): Promise<boolean> => {
+const applyMeta = async (response: Promise<Meta>): Promise<boolean> => {
   const requestNumber = ++latestRequest
   try {
-    const known = await asked
+    const known = await response
     const [named, listed] = await Promise.all([
       known.snapshots === 0 ? [] : Api.snapshots(),
       known.kind === "dump" ? Api.dumps().catch(() => []) : []
@@ -150,12 +150,12 @@ const applyMeta = async (asked: Promise<Meta>): Promise<boolean> => {
 
 export const failure = signal<string | undefined>(undefined)
 
-const runUserAction = async (asked: Promise<Meta>): Promise<boolean> => {
+const runUserAction = async (response: Promise<Meta>): Promise<boolean> => {
   failure.value = undefined
   // Events that arrive from now on are newer than this request.
   const wasStale = isStale.value
   isStale.value = false
-  const known = asked.catch((error: unknown) => {
+  const known = response.catch((error: unknown) => {
     failure.value = Api.errorMessage(error)
     isStale.value ||= wasStale
     throw error

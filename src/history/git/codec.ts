@@ -1,13 +1,14 @@
 /**
- * Encodes a snapshot as a commit without parents. `decodeCommit` accepts only this form, so it rejects commits of other
- * programs.
+ * Encodes names, trees and commits of snapshots as git objects. A commit has no parents.
+ *
+ * The decoders accept only what the encoders write, so they reject most objects of other programs.
  */
 import * as Result from "effect/Result"
 import { isUtf8 } from "../../runtime/node.ts"
 import { storeFault, type StoreFault } from "../errors.ts"
 import { idOf } from "./objects.ts"
 
-// Maps each entry name of a port to a name in a git tree.
+// Each entry name of a port is mapped to a name in a git tree.
 //
 // A name that git or a disk could reject or misread gets a prefix. All other names stay unchanged, so that people recognise
 // them.
@@ -31,10 +32,10 @@ const ignorableCharacters = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g
 const noncharacterTail = /[\ufffe\uffff][^]*/
 
 /**
- * `.git` and the files whose content git obeys, in every NTFS spelling: any case, trailing dots and spaces, streams and short
- * names.
+ * The name `.git` and the names of files that configure git, in every spelling that NTFS accepts: any case, trailing dots and
+ * spaces, streams and short names.
  *
- * The pattern matches more short names than the check of git.
+ * The pattern matches more short names than git's own check.
  */
 const specialNamePattern = /^(?:\.git|\.gitmodules|\.gitattributes|\.mailmap|(?:[gm][^~]{0,5})?~\d+)[ .]*(?::|$)/i
 
@@ -42,7 +43,7 @@ const needsPrefix = (name: string): boolean =>
   name.startsWith(namePrefix) || specialNamePattern.test(name.replace(ignorableCharacters, "").replace(noncharacterTail, ""))
 
 /**
- * Tests whether a name contains a backslash. Git's check for NTFS splits a name at each backslash, also after the prefix. So
+ * Tests whether a name contains a backslash. Git's check for NTFS splits a name at each backslash, even after the prefix. So
  * a name with a backslash is stored in hexadecimal.
  */
 const hasBackslash = (name: string): boolean => name.includes("\\")
@@ -73,8 +74,8 @@ const hexadecimalOf = (segment: string): string | undefined => {
 }
 
 /**
- * Returns the name of a segment in a git tree, as a string with one character per byte. Throws if no port can have this
- * segment.
+ * Returns the name of a segment in a git tree, as a string with one character per byte. Throws a RangeError if no entry of
+ * a port can have this segment.
  */
 const storedName = (segment: string): string => {
   if (plainNamePattern.test(segment)) return segment
@@ -99,9 +100,7 @@ export const decodeName = (stored: Buffer): string | undefined => {
   return name[namePrefix.length] === "=" && isText(rest) && needsPrefix(rest) ? rest : undefined
 }
 
-// Encodes a directory as a git tree, with one additional entry for modes that git cannot store.
-//
-// The decoder accepts only trees that the encoder writes, so it rejects most trees of other programs.
+// A directory is encoded as a git tree, with one additional entry for modes that git cannot store.
 
 export interface TreeEntry {
   readonly kind: "file" | "directory" | "symlink"
@@ -116,7 +115,7 @@ export interface TreeEntry {
 
 interface EncodedTree {
   readonly body: Buffer
-  /** The content of the blob with the modes, which must be stored with the tree. `undefined` if the tree needs no such blob. */
+  /** The content of the blob of the modes, which the caller must store too. `undefined` if the tree needs no such blob. */
   readonly modes: Buffer | undefined
 }
 
@@ -138,7 +137,7 @@ const gitProgram = "100755"
 const gitLink = "120000"
 
 interface TreeRow {
-  /** The sort key, in the order of git: one character per byte, and a slash after the name of a directory. */
+  /** The key by which git sorts: the name, with one character per byte and a slash after the name of a directory. */
   readonly key: string
   readonly gitMode: string
   readonly id: string

@@ -28,8 +28,8 @@ export interface Options {
 
 export interface CollectResult {
   /**
-   * The result. `busy`: another process collects garbage. `held`: packs were merged, but another process holds the store, so no
-   * object was removed.
+   * The result. `busy`: another process collects garbage, so this call did nothing. `held`: packs were merged, but no object
+   * was removed, because another process holds the store.
    */
   readonly outcome: "done" | "busy" | "held"
   readonly freedBytes: number
@@ -40,13 +40,13 @@ const defaults = { maxPacks: 50, maxWaste: 0.3 }
 const [forgottenThreshold, looseRefThreshold] = [16, 200] as const
 
 /**
- * The maximum size, in bytes, of the packs that one job rewrites. If a quarter of all packs is larger, the quarter is the
- * maximum.
+ * The limit, in bytes, on the packs that one job rewrites. A merge of too many packs may rewrite a quarter of all bytes, if
+ * that is more.
  */
 const minBatchBytes = 64 * 2 ** 20
 
 /** The age in milliseconds after which an unchanged temporary file or lock is a leftover. */
-const old = 3_600_000
+const leftoverAgeMillis = 3_600_000
 
 const lstatIfPresent = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
 
@@ -61,7 +61,7 @@ const countLooseRefs = (directory: string): number => {
 
 const countForgotten = (directory: string): number => lstatIfPresent(forgottenFile(directory))?.size ?? 0
 
-/** Tests whether a collection is worthwhile. The test reads three directories. */
+/** Tests whether a collection is worthwhile. Only lists two directories and reads the size of a file. */
 export const needsCollecting = (store: Store, options: Options = {}): Effect.Effect<boolean, StoreFault> =>
   attempt(
     store.directory,
@@ -73,7 +73,7 @@ export const needsCollecting = (store: Store, options: Options = {}): Effect.Eff
 
 interface CollectionRun {
   readonly store: Store
-  readonly turn: Turns.StoreLock
+  readonly ownLock: Turns.StoreLock
   readonly tips: ReadonlySet<string>
   readonly canPrune: boolean
   readonly maxPacks: number
@@ -83,7 +83,7 @@ interface CollectionRun {
 /** Tests whether a path is old enough to be a leftover. `now` must come from the disk's clock. */
 const isOld = (path: string, now: number): boolean => {
   const stats = lstatIfPresent(path)
-  return stats !== undefined && now - stats.mtimeMs > old
+  return stats !== undefined && now - stats.mtimeMs > leftoverAgeMillis
 }
 
 const filesBelow = (directory: string): ReadonlyArray<string> =>
@@ -104,9 +104,9 @@ const isLeftover = (packDirectory: string, name: string, now: number, isHeld: bo
   return lstatIfPresent(join(packDirectory, `${stem}.idx`)) === undefined && isOld(path, now)
 }
 
-const removeLeftovers = ({ directory, packDirectory }: Store, turn: Turns.StoreLock, isHeld: boolean): void => {
+const removeLeftovers = ({ directory, packDirectory }: Store, ownLock: Turns.StoreLock, isHeld: boolean): void => {
   removeQuietly(workDirectory(directory))
-  const now = lstatIfPresent(turn.path)?.mtimeMs ?? 0
+  const now = lstatIfPresent(ownLock.path)?.mtimeMs ?? 0
   for (const name of Fs.readdirSync(packDirectory)) {
     if (isLeftover(packDirectory, name, now, isHeld)) removeQuietly(join(packDirectory, name))
   }
@@ -130,7 +130,7 @@ const removeLeftoversExclusively = (store: Store, self: Turns.StoreLock): Effect
         removeLeftovers(store, self, isHeld)
         return isHeld
       }),
-    (turn) => Effect.sync(() => Turns.release(turn))
+    (ownLock) => Effect.sync(() => Turns.release(ownLock))
   )
 
 const tipsOf = ({ git }: Store): Effect.Effect<ReadonlySet<string>, StoreFault> =>
@@ -286,10 +286,13 @@ const removePack = (packDirectory: string, { name }: Pack): void => {
 }
 
 /**
- * Calls `run` while new holders wait. Returns false without the call if another process holds the store, or if a reference
- * was added in the meantime.
+ * Calls `run` while new holders wait. Returns false and does not call `run` if another process holds the store, or if a
+ * reference was added after `tips` was read.
  */
-const runWithoutHolders = ({ store, tips, turn: self }: CollectionRun, run: () => void): Effect.Effect<boolean, StoreFault> =>
+const runWithoutHolders = (
+  { store, tips, ownLock: self }: CollectionRun,
+  run: () => void
+): Effect.Effect<boolean, StoreFault> =>
   Effect.acquireUseRelease(
     attempt(store.directory, () => Turns.acquire(store.directory, "remover")),
     () =>
@@ -299,9 +302,9 @@ const runWithoutHolders = ({ store, tips, turn: self }: CollectionRun, run: () =
         yield* attempt(store.directory, run)
         return true
       }),
-    (turn) =>
+    (ownLock) =>
       Effect.andThen(
-        Effect.sync(() => Turns.release(turn)),
+        Effect.sync(() => Turns.release(ownLock)),
         store.reader.restart
       )
   )
@@ -336,7 +339,7 @@ const bySize = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => packs.toSort
  * Returns the smallest packs, in order of size, up to the last pack that is less than twice as large as all smaller packs
  * together.
  *
- * With this choice each object is rewritten only a few times.
+ * As a result, each object is rewritten only a few times.
  */
 const packsToMerge = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => {
   const sorted = packs.toReversed()
@@ -434,25 +437,25 @@ const subtractCounted = (directory: string, countedRemovals: number): void => {
 export const collect = (store: Store, options: Options = {}): Effect.Effect<CollectResult, StoreFault> =>
   Effect.acquireUseRelease(
     attempt(store.directory, () => Turns.acquire(store.directory, "collector")),
-    (turn) =>
+    (ownLock) =>
       Effect.gen(function* () {
-        if (yield* attempt(store.directory, () => Turns.isHeldByOther(store.directory, "collector", turn))) {
+        if (yield* attempt(store.directory, () => Turns.isHeldByOther(store.directory, "collector", ownLock))) {
           return { outcome: "busy", freedBytes: 0 } as const
         }
-        const isHeld = yield* removeLeftoversExclusively(store, turn)
+        const isHeld = yield* removeLeftoversExclusively(store, ownLock)
         const tips = yield* tipsOf(store)
         return yield* runCollection({
           store,
-          turn,
+          ownLock,
           tips,
           canPrune: !isHeld,
           maxPacks: options.maxPacks ?? defaults.maxPacks,
           maxWaste: options.maxWaste ?? defaults.maxWaste
         })
       }),
-    (turn) =>
+    (ownLock) =>
       Effect.andThen(
-        Effect.sync(() => Turns.release(turn)),
+        Effect.sync(() => Turns.release(ownLock)),
         store.reader.restart
       )
   )

@@ -1,6 +1,6 @@
 /**
- * Encodes objects in the format of a pack. All code is in one function without outside references, so that its source can
- * run in a worker.
+ * Encodes objects in the format of a pack. All code is in one function without outside references, so that a
+ * worker can run its source.
  */
 import type * as Zlib from "node:zlib"
 
@@ -57,7 +57,7 @@ export const makeEncoder = ({ deflateSync }: Pick<typeof Zlib, "deflateSync">): 
   const sampleCount = 1024
   const byteCounts = new Uint16Array(256)
   /**
-   * The expected sum of squared byte counts for equally frequent bytes, plus one eighth, which is seven standard deviations.
+   * The expected sum of squared byte counts if all bytes are equally frequent, plus an eighth (seven standard deviations).
    */
   const denseThreshold = (sampleCount + sampleCount ** 2 / 256) * 1.125
 
@@ -71,7 +71,7 @@ export const makeEncoder = ({ deflateSync }: Pick<typeof Zlib, "deflateSync">): 
     return repeats < denseThreshold
   }
 
-  /** The options for bodies of up to 2^9, 2^10, … bytes. A compressor with a smaller window is faster to create. */
+  /** The compression options for bodies of up to 2^9, 2^10, … bytes. A compressor with a smaller window is faster to create. */
   const compressors: ReadonlyArray<Zlib.ZlibOptions> = [9, 10, 11, 12, 13, 14, 15].map((windowBits) => ({
     level,
     windowBits,

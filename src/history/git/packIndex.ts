@@ -95,7 +95,7 @@ const offsetsIn = (index: Buffer): Float64Array | undefined => {
 
 const packChecksumIn = (index: Buffer): Buffer => index.subarray(index.length - trailerBytes, index.length - idBytes)
 
-// The packs of a store for the garbage collection. A pack has its objects, their sizes, and marks for reachable objects.
+// The garbage collection reads the indexes of all packs, and marks the reachable objects of each pack.
 //
 // If several packs contain an object, the object is marked in the largest pack only.
 
@@ -232,8 +232,8 @@ const sortById = Effect.fnUntraced(function* ({ ids }: PackContents) {
 })
 
 /**
- * Encodes the index of the pack with this checksum. Offsets of at least `wideFrom` are stored in 64 bits, which git requires
- * from 2 GiB on.
+ * Encodes the index of a pack. `checksum` is the SHA-1 at the end of the pack. Offsets of at least `wideFrom` are stored in 64
+ * bits, which git requires from 2 GiB on.
  */
 export const encodeIndex = Effect.fnUntraced(function* (
   packed: PackContents,
@@ -317,7 +317,7 @@ const listIndexes = (directory: string): Effect.Effect<ReadonlyArray<string>, St
   })
 
 /**
- * Tests whether the pack ends with the checksum. The index of a truncated pack lists objects that the pack does not contain.
+ * Tests whether the pack ends with the checksum in its index. A truncated pack lacks objects that its index lists.
  */
 const isPackComplete = (path: string, { checksum }: LoadedIndex): boolean => {
   try {

@@ -1,8 +1,8 @@
 /**
  * Writes all new objects of one capture into one pack, with a few large writes instead of one file per object.
  *
- * A stream is written to a separate temporary file, so that other objects can be added at the same time. If the stream has
- * the wrong size, its bytes are removed from the file.
+ * While a stream is written to a temporary file, other objects are written to another temporary file. If the stream has the
+ * wrong size, its bytes are removed from the file.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -54,7 +54,7 @@ export interface PackOptions {
 }
 
 const bufferBytes = 1024 * 1024
-/** The chunk size of a stream and the size of a read, in bytes. Writing a chunk takes about a millisecond. */
+/** The sizes, in bytes, of a chunk of a stream and of a read. Writing a chunk takes about a millisecond. */
 const chunkBytes = 256 * 1024
 const readBytes = 2 * 1024 * 1024
 
@@ -196,7 +196,7 @@ const writeStream = Effect.fnUntraced(function* <E, R>(part: Part, size: number,
   )
 })
 
-/** Reads a file chunk by chunk. All chunks share one buffer, so the next read starts after `use` returns. */
+/** Reads a file chunk by chunk. All chunks share one buffer, so `use` must not keep its argument. */
 const readThrough = Effect.fnUntraced(function* (descriptor: number, size: number, use: (bytes: Buffer) => void) {
   const buffer = Buffer.allocUnsafeSlow(Math.min(size, readBytes))
   for (let at = 0; at < size;) {
@@ -216,7 +216,7 @@ const append = Effect.fnUntraced(function* (main: Part, part: Part) {
   part.remove()
 })
 
-/** Completes the pack. The header contains the number of objects, so the pack is hashed at the end. */
+/** Writes the number of objects into the header, and then appends and returns the SHA-1 of the whole pack. */
 const finishHeader = Effect.fnUntraced(function* (main: Part) {
   yield* attempt(main.flush)
   const count = Buffer.alloc(4)
@@ -274,7 +274,7 @@ export const open = Effect.fnUntraced(function* (
   let failure: StoreFault | undefined
   let isClosed = false
 
-  const use = (): void => {
+  const assertOpen = (): void => {
     if (isClosed) throw new Error("the pack writer is closed, so it accepts no more objects")
   }
   const findFreePart = (): Part => {
@@ -297,7 +297,7 @@ export const open = Effect.fnUntraced(function* (
   }
   /** Writes a new object. If the write fails, `finish` reports the failure. */
   const writeNew = (id: string, run: () => void): void => {
-    use()
+    assertOpen()
     if (all.has(id) || failure !== undefined) return
     all.add(id)
     try {
@@ -317,7 +317,7 @@ export const open = Effect.fnUntraced(function* (
   const addEncoded: PackWriter["addEncoded"] = (id, encoded, crc) => writeNew(id, () => write(id, crc, encoded))
 
   const reserve = Effect.suspend(() => {
-    use()
+    assertOpen()
     if (failure !== undefined) return Effect.fail(failure)
     return attempt(() => {
       const part = findFreePart()
@@ -370,7 +370,7 @@ export const open = Effect.fnUntraced(function* (
     return name
   })
   const finish = Effect.suspend(() => {
-    use()
+    assertOpen()
     isClosed = true
     if (parts.some(({ isBusy }) => isBusy))
       return Effect.andThen(close, Effect.die(new Error("the pack cannot be finished while a stream is being added")))

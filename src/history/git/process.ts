@@ -1,8 +1,8 @@
 /**
- * Runs git as an object store only.
+ * Runs git, which the library uses only as an object store.
  *
  * Git runs without a shell, on a git directory and never on a work tree. Git receives only PATH from the environment of this
- * process. So no configuration, hook, filter, attribute or trace of the user takes effect.
+ * process. So the user's configuration, hooks, filters, attributes and trace settings have no effect.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -49,7 +49,7 @@ export interface End {
 
 export interface Options {
   /**
-   * Absolute paths of directories whose programs must not run, such as the workspace, because other users can write to them.
+   * The absolute paths of directories, such as the workspace, from which no program may run, because others can write to them.
    */
   readonly avoid?: ReadonlyArray<string> | undefined
   /** The oldest version of git that is accepted. @default [2, 25] */
@@ -80,7 +80,7 @@ const settings: ReadonlyArray<string> = [
 
 const globalArguments = ["--no-pager", "--literal-pathspecs", ...settings.flatMap((setting) => ["-c", setting])]
 
-/** Returns the whole environment of git. Without HOME, no version of git reads files of the user. */
+/** Returns the whole environment of git. Omits HOME, because git before 2.32 ignores GIT_CONFIG_GLOBAL. */
 const environmentOf = (path: string): NodeJS.ProcessEnv => ({
   PATH: path,
   LC_ALL: "C",
@@ -154,7 +154,7 @@ const launch = (program: string, args: ReadonlyArray<string>, cwd: string, env: 
   return { child, end }
 }
 
-/** The time, in milliseconds, that git has to remove its locks and temporary files. */
+/** The time in milliseconds between SIGTERM and SIGKILL, in which git removes its locks and temporary files. */
 const terminationGraceMillis = 2000
 
 /** Ends a process and waits for its exit. Sends SIGTERM before SIGKILL, because git removes its locks at SIGTERM. */
@@ -231,7 +231,7 @@ const runWith = (
     })
   )
 
-/** Converts the failure to start a process to a fault. ENOENT means that either the program or the directory is missing. */
+/** Converts the failure of a git process to a fault. ENOENT means that the program or the directory is missing. */
 const toStartFault = ({ program }: Program, cwd: string, command: string, end: End): StoreFault => {
   if (end.error?.code !== "ENOENT") return failureOf(command, end)
   return Fs.existsSync(cwd)
@@ -264,8 +264,8 @@ export const make = (
     if (self === undefined) return yield* Effect.fail(storeFault("gitMissing", `git is not in the PATH; ${install}`))
     const version = yield* versionOf(self)
     if (!isAtLeast(version, minimumVersion)) {
-      const wanted = `git ${version} is too old: version ${minimumVersion.join(".")} or later is required; ${install}`
-      return yield* Effect.fail(storeFault("gitMissing", wanted))
+      const detail = `git ${version} is too old: version ${minimumVersion.join(".")} or later is required; ${install}`
+      return yield* Effect.fail(storeFault("gitMissing", detail))
     }
     const leadingArguments = [...globalArguments, `--git-dir=${directory}`]
     return {

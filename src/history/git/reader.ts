@@ -139,7 +139,7 @@ const openSession = ({ child, end }: Running, hasBodies: boolean): CatFileSessio
     if (at === -1) return bytes.length
     const text = Buffer.concat(line).toString("latin1")
     line = []
-    // The output does not match the request, so kill the process. A new process receives the requests.
+    // Kill a process whose output does not match the request. A new process receives the pending requests.
     if (!beginAnswer(text)) child.kill("SIGKILL")
     return at + 1
   }
@@ -302,7 +302,7 @@ export const make = (git: Git): Effect.Effect<Reader, never, Scope.Scope> =>
     }
   })
 
-// Loads trees from the store. A directory with a known id is not read again, so comparing two similar trees reads few objects.
+// A directory with a known id is not read again, so loading a tree that is similar to a known tree reads few objects.
 
 const bodyOf = (reader: Reader, id: string, kind: "blob" | "tree"): Effect.Effect<Buffer, StoreFault> =>
   Effect.flatMap(reader.object(id), (found) =>

@@ -94,7 +94,7 @@ const configText = `; A store of snapshots, made by fs-algebra. It is not used a
 
 const directories = ["objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/snapshots", "turns"]
 
-/** The forbidden files: they add objects from another repository, hide parents of commits, or replace objects. */
+/** The files that a store must not contain, because they add foreign objects, hide parents of commits, or replace objects. */
 const forbiddenFiles = [
   "commondir",
   "config.worktree",
@@ -143,8 +143,8 @@ const writeText = (directory: string, name: string, text: string): void => {
 }
 
 /**
- * Fills a new store. The config is written last. A directory without a config is not a repository for git, and `open`
- * completes such a directory.
+ * Writes the files of a new store, the config last. Git does not accept a directory without a config as a repository, and
+ * `open` completes such a directory.
  */
 const initialize = (directory: string): void => {
   for (const name of directories) makeDirectory(join(directory, name))
@@ -194,7 +194,7 @@ const readSmall = (directory: string, name: string): string => {
   const path = join(directory, name)
   const stats = lstatIfPresent(path)
   if (stats === undefined || !stats.isFile() || stats.size > 2 ** 16)
-    throw refused(directory, `the file ${name} in it was not written by this library`)
+    throw refused(directory, `its file ${name} was not written by this library`)
   return Fs.readFileSync(path, "utf8")
 }
 
@@ -416,10 +416,10 @@ const makeStats = (git: Process.Git): Store["stats"] =>
 /** The milliseconds between two checks for a remover, and the maximum number of checks. The wait fails after 30 seconds. */
 const [pollMillis, maxPolls] = [5, 6000] as const
 
-const waitForRemovers = (directory: string, turn: Turns.StoreLock): Effect.Effect<void, StoreFault> =>
+const waitForRemovers = (directory: string, ownLock: Turns.StoreLock): Effect.Effect<void, StoreFault> =>
   Effect.gen(function* () {
     for (let i = 0; ; i++) {
-      const other = yield* attempt(directory, () => Turns.findOther(directory, "remover", turn))
+      const other = yield* attempt(directory, () => Turns.findOther(directory, "remover", ownLock))
       if (other === undefined) return
       if (i === maxPolls) {
         const entry = join(Turns.directoryOf(directory), other)
@@ -435,8 +435,8 @@ const withoutRemovalIn =
   (effect) =>
     Effect.acquireUseRelease(
       attempt(directory, () => Turns.acquire(directory, "holder")),
-      (turn) => Effect.andThen(waitForRemovers(directory, turn), effect),
-      (turn) => Effect.sync(() => Turns.release(turn))
+      (ownLock) => Effect.andThen(waitForRemovers(directory, ownLock), effect),
+      (ownLock) => Effect.sync(() => Turns.release(ownLock))
     )
 
 /**

@@ -16,7 +16,7 @@ import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 
-// File names of snapshots. A file name contains the id of the snapshot, so the id must be valid as a part of a file name.
+// A file name contains the id of the snapshot, so the id must be valid as a part of a file name.
 
 const suffix = ".fs.zip"
 
@@ -39,7 +39,7 @@ const idOf = (name: string): string | undefined => {
   return whyInvalidId(id) === undefined ? id : undefined
 }
 
-// Archives that belong to dumps. A dump of a session is the file `{id}.jsonl` and the archive `{id}.fs.zip` of the
+// An archive may belong to a dump. A dump of a session is the file `{id}.jsonl` and the archive `{id}.fs.zip` of the
 // filesystem. `{id}.jsonl` contains the SHA-256 of the archive. A store in the same directory lists and reads such an
 // archive, but never replaces or removes it.
 
@@ -199,13 +199,13 @@ export class SnapshotDirectory {
   static make(directory: string): Effect.Effect<SnapshotDirectory, StoreFault, Scope.Scope> {
     return Effect.acquireRelease(
       Effect.suspend(() => {
-        const shelf = new SnapshotDirectory(directory)
+        const snapshotDirectory = new SnapshotDirectory(directory)
         return Effect.as(
-          attempt(() => shelf.#judge()),
-          shelf
+          attempt(() => snapshotDirectory.#judge()),
+          snapshotDirectory
         )
       }),
-      (shelf) => Effect.sync(() => shelf.#unregister?.())
+      (snapshotDirectory) => Effect.sync(() => snapshotDirectory.#unregister?.())
     )
   }
 

@@ -30,7 +30,7 @@ import { fromDescriptor, type Source } from "../zip/spool.ts"
 import { type Archive, type SnapshotDirectory, whyInvalidId } from "./directory.ts"
 
 /**
- * The facts about a snapshot that its manifest and its file contain.
+ * The facts about a snapshot, from its manifest and its file.
  *
  * @since 0.1.0
  */
@@ -276,7 +276,7 @@ const orAbsent = (text: Effect.Effect<string, ReadError>): Effect.Effect<string 
 /** Returns the text of an id. For a value that is not a string, returns the name of its type. */
 const textOf = (value: unknown): string => (typeof value === "string" ? value : typeof value)
 
-export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: boolean): Operations => {
+export const make = (fs: Algebra, snapshotDirectory: SnapshotDirectory, replacesExisting: boolean): Operations => {
   const manifestCache = new Map<string, readonly [stamp: string, manifest: Manifest]>()
 
   const readInfo = (archive: Archive): Effect.Effect<KnownArchive | undefined> => {
@@ -302,7 +302,7 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
     )
 
   const find = (id: string): Effect.Effect<Archive | undefined, StoreFault> =>
-    whyInvalidId(id) === undefined ? shelf.find(id) : Effect.succeed(undefined)
+    whyInvalidId(id) === undefined ? snapshotDirectory.find(id) : Effect.succeed(undefined)
 
   const get = (id: string): Effect.Effect<SnapshotInfo | undefined> =>
     Effect.flatMap(orIfRefused(find(id), undefined), (archive) =>
@@ -310,7 +310,7 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
     )
 
   const list = Effect.gen(function* () {
-    const archives = yield* orIfRefused(shelf.all, [])
+    const archives = yield* orIfRefused(snapshotDirectory.all, [])
     const all: Array<KnownArchive> = []
     for (const archive of archives) {
       const found = yield* readInfo(archive)
@@ -327,23 +327,24 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
     yield* Outside.write(
       draft,
       () => keepZipOf(fs),
-      (fault) => toError("snapshot")(storeFault("io", promote(fault, "snapshot", shelf.directory).message))
+      (fault) => toError("snapshot")(storeFault("io", promote(fault, "snapshot", snapshotDirectory.directory).message))
     )
     const manifest = yield* Effect.mapError(manifestOf(draft), toArchiveFailure("snapshot"))
-    yield* Effect.mapError(shelf.checkOwn(id), toError("snapshot"))
-    const archive = yield* Effect.mapError(shelf.publish(draft, id, replacesExisting), toError("snapshot"))
+    yield* Effect.mapError(snapshotDirectory.checkOwn(id), toError("snapshot"))
+    const archive = yield* Effect.mapError(snapshotDirectory.publish(draft, id, replacesExisting), toError("snapshot"))
     if (archive === undefined) return yield* Effect.fail(toError("snapshot")(duplicate(id)))
     return infoOf(archive, manifest)
   })
 
   const snapshot = Effect.fnUntraced(function* (id: string) {
     yield* checkId("snapshot", id)
-    yield* Effect.mapError(shelf.prepare, toError("snapshot"))
-    const idExists = !replacesExisting && (yield* Effect.mapError(shelf.find(id), toError("snapshot"))) !== undefined
+    yield* Effect.mapError(snapshotDirectory.prepare, toError("snapshot"))
+    const idExists =
+      !replacesExisting && (yield* Effect.mapError(snapshotDirectory.find(id), toError("snapshot"))) !== undefined
     if (idExists) return yield* Effect.fail(toError("snapshot")(duplicate(id)))
     // Check here to fail before all files are read. The check is repeated before the archive is replaced.
-    yield* Effect.mapError(shelf.checkOwn(id), toError("snapshot"))
-    return yield* Effect.scoped(Effect.flatMap(shelf.draft, (draft) => write(id, draft)))
+    yield* Effect.mapError(snapshotDirectory.checkOwn(id), toError("snapshot"))
+    return yield* Effect.scoped(Effect.flatMap(snapshotDirectory.draft, (draft) => write(id, draft)))
   })
 
   const restoreFrom = Effect.fnUntraced(function* (
@@ -386,7 +387,7 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
 
   return {
     filesystem: fs,
-    directory: shelf.directory,
+    directory: snapshotDirectory.directory,
     snapshot,
     rollback: (id) => restoreFrom(textOf(id), findArchivePath(id), bringBackArchiveOf),
     restore: (archivePath) =>
@@ -403,8 +404,10 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
       Effect.andThen(
         checkId("delete", id),
         Effect.mapError(
-          Effect.flatMap(shelf.find(id), (archive) =>
-            archive === undefined ? Effect.succeed(false) : Effect.andThen(shelf.checkOwn(id), shelf.remove(id))
+          Effect.flatMap(snapshotDirectory.find(id), (archive) =>
+            archive === undefined
+              ? Effect.succeed(false)
+              : Effect.andThen(snapshotDirectory.checkOwn(id), snapshotDirectory.remove(id))
           ),
           toError("delete")
         )

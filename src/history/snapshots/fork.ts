@@ -28,8 +28,8 @@ import type { Problem, StoredSnapshot, Strategy } from "./strategy.ts"
  */
 export interface MergeOptions {
   /**
-   * The resolution of conflicts. `fail` changes nothing. `ours` and `theirs` take the version of one side, and also merge
-   * all changes without a conflict.
+   * The resolution of conflicts. `fail` fails with MergeConflicts and changes nothing. `ours` takes the version of the
+   * original for each conflict, and `theirs` the version of the fork. Both also merge all other changes.
    *
    * @default "fail"
    */

@@ -45,10 +45,10 @@ import {
 } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
-// The commit message of a snapshot: a title line for people and a line of JSON. A commit with another message is not a
-// snapshot.
+// The commit message of a snapshot has a title line for people and a line of JSON. A commit whose message has another form is
+// not a snapshot.
 
-interface Said {
+interface CommitMessage {
   readonly id: string
   readonly root: string
   readonly createdAt: number
@@ -86,23 +86,23 @@ const Line = Schema.fromJsonString(
 
 const decodeLine = Schema.decodeUnknownOption(Line)
 
-const encode = ({ label, ...said }: Said): string =>
-  `${label.tag ?? "snapshot"}\n\n${JSON.stringify({ version: 1, ...said, ...label })}\n`
+const encode = ({ label, ...fields }: CommitMessage): string =>
+  `${label.tag ?? "snapshot"}\n\n${JSON.stringify({ version: 1, ...fields, ...label })}\n`
 
-const decode = (message: string): Said | undefined => {
+const decode = (message: string): CommitMessage | undefined => {
   const line = message.trimEnd().split("\n").at(-1) ?? ""
-  const said = Option.getOrUndefined(decodeLine(line))
-  if (said === undefined || said.createdAt > 8.64e15) return undefined
-  const { callId, tag, tool, version: _, ...rest } = said
+  const fields = Option.getOrUndefined(decodeLine(line))
+  if (fields === undefined || fields.createdAt > 8.64e15) return undefined
+  const { callId, tag, tool, version: _, ...rest } = fields
   return {
     ...rest,
     label: { ...(tag !== undefined && { tag }), ...(tool !== undefined && { tool }), ...(callId !== undefined && { callId }) }
   }
 }
 
-// Saves the last scan for the next process, which otherwise would read every file again. A missing, truncated or foreign
-// file is ignored. A message authentication code with the key of this installation protects the file. Without this code, an
-// attacker could prepare a store that claims wrong content for a file.
+// The last scan is saved for the next process, which otherwise would read every file again. A missing, truncated or foreign
+// file is ignored. A message authentication code with the key of this installation protects the file. Otherwise an attacker
+// could prepare a store that claims wrong content for a file.
 
 interface SavedScan {
   readonly scan: Scan
@@ -114,8 +114,8 @@ const version = 1
 const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex")
 
 /**
- * Returns the text to authenticate. The first word distinguishes this text from other authenticated texts of this
- * installation.
+ * Returns the text that the authentication code covers. The first word differs from other texts that this installation
+ * authenticates.
  */
 const authenticatedText = (text: string): string => `seen ${hashOf(text)}`
 
@@ -128,8 +128,8 @@ const fileOf = (directory: string, root: string): string =>
   join(directory, `seen-${createHash("sha256").update(root).digest("hex").slice(0, 16)}`)
 
 /**
- * A saved file or symlink: the name, the id of the file or `>` and the symlink's target, the mode, the size, and the stamp
- * (mtime, ctime, inode, mode). A stamp with times of -1 never matches.
+ * A saved file or symlink: the name, the id, the mode, the size, and the stamp (mtime, ctime, inode, mode). Instead of an id, a
+ * symlink has `>` and its target. A stamp with times of -1 never matches.
  */
 type LeafRow = readonly [string, string, number | null, number, number, number, number, number]
 
@@ -150,7 +150,7 @@ type DirectoryRow = readonly [
   directories: ReadonlyArray<string>,
   leaves: ReadonlyArray<LeafRow>,
   /**
-   * The stamp of the directory without its mode. The mode is the first element of the row. Absent if the directory must be
+   * The stamp of the directory without the mode, which is the first element of the row. Absent if the directory must be
    * listed again.
    */
   stamp?: readonly [modified: number, changed: number, inode: number]
@@ -447,7 +447,7 @@ const makeStrategy = Effect.fnUntraced(function* (
       ? Effect.succeed(reader.stream(file.id))
       : Effect.map(reader.object(file.id), ({ body }) => body)
 
-  /** Removes the oldest snapshots until the store is within the limit. A larger excess removes more snapshots per round. */
+  /** Removes the oldest snapshots until the store is within the limit, and the more per round, the larger the excess is. */
   const shrinkStore = Effect.fnUntraced(function* (
     maxBytes: number,
     spared: StoredSnapshot | undefined
@@ -458,7 +458,7 @@ const makeStrategy = Effect.fnUntraced(function* (
       if (bytes <= maxBytes || all.length === 0) return
       const removalCount = Math.max(1, Math.floor((all.length * (1 - maxBytes / bytes)) / 2))
       for (const { snapshot } of all.slice(0, removalCount)) yield* snapshots.remove(snapshot.snapshotId)
-      // Another process uses the store, so this call cannot free space. A later call tries again.
+      // If another process uses the store, this call cannot free space. A later call tries again.
       if ((yield* collect(store, { maxWaste: 0 })).outcome !== "done") return
     }
   })
@@ -473,7 +473,7 @@ const makeStrategy = Effect.fnUntraced(function* (
     if (retention?.maxBytes !== undefined) yield* shrinkStore(retention.maxBytes, spared)
   })
 
-  /** Applies the retention rules. A failure is only logged, because the snapshot itself has succeeded. */
+  /** Applies the retention rules. Logs a failure as a warning, because the snapshot itself has succeeded. */
   const tidyQuietly = (spared: StoredSnapshot | undefined): Effect.Effect<void> =>
     Effect.ignore(applyRetention(spared), {
       log: "Warn",
@@ -519,7 +519,7 @@ const makeStrategy = Effect.fnUntraced(function* (
       )
       const createdAt = yield* nextCreationTime()
       const previous = newest?.id
-      const commitMessage: Said = {
+      const commitMessage: CommitMessage = {
         id: snapshotId,
         root: rootPath,
         createdAt,

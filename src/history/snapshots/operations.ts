@@ -15,20 +15,20 @@ import { FilesystemSnapshot } from "./value.ts"
 export interface SnapshotOptions {
   /** A one-line description for users. */
   readonly tag?: string | undefined
-  /** The name of the tool that takes the snapshot before a change. `callId` identifies the call of the tool. */
+  /** The name of the tool whose call follows the snapshot. `callId` is the id of the call. */
   readonly tool?: string | undefined
   readonly callId?: string | undefined
   /**
    * The largest number of files. A larger tree fails with SnapshotError `budget`. Snapshots in memory have no such limit.
    *
-   * @default that of the layer
+   * @default the limit of the layer
    */
   readonly maxFiles?: number | undefined
   /**
    * The largest total size of all files in bytes. A larger tree fails with SnapshotError `budget`. Snapshots in memory have no
    * such limit.
    *
-   * @default that of the layer
+   * @default the limit of the layer
    */
   readonly maxBytes?: number | undefined
 }
@@ -142,7 +142,8 @@ export interface Operations {
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R>
   /**
-   * Runs the effect while no other caller can write. The effect itself may write. Absent if the backend has no lock.
+   * Runs the effect while no other caller can write. The effect itself may write. If the backend has no lock, only runs the
+   * effect.
    *
    * @default no lock
    */
@@ -155,8 +156,8 @@ export interface Operations {
   /**
    * Merges the changes of a fork into this filesystem: a three-way merge by lines that applies all changes or none.
    *
-   * The fork must come from a snapshot of this service. Fails with MergeConflicts if both sides changed the same place
-   * differently.
+   * The fork must come from a snapshot of this service. Fails with MergeConflicts if both sides changed the same lines or
+   * the same entry differently.
    */
   readonly merge: (fork: Algebra, options?: MergeOptions) => Effect.Effect<MergeResult, SnapshotError | MergeConflicts>
   readonly details: (snapshot: FilesystemSnapshot) => Effect.Effect<Details, SnapshotError>

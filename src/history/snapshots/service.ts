@@ -230,8 +230,8 @@ const whyLabelRefused = (label: Label): string | undefined => {
 }
 
 /**
- * Returns the title of a restored snapshot, for the tag of its safety snapshot. For a safety snapshot, returns the id,
- * because otherwise the tag would grow with each restore.
+ * Returns the tag of a snapshot, or the id if the tag is missing or long. The tag of the safety snapshot contains this text.
+ * Also returns the id of a safety snapshot, because otherwise the tags would grow with each restore.
  */
 const titleOf = ({ label, snapshot }: StoredSnapshot): string => {
   const { tag } = label

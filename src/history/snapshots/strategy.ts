@@ -40,15 +40,15 @@ export interface SnapshotProgress {
  * @since 0.1.0
  */
 export interface Retention {
-  /** The number of newest snapshots to keep. @default all */
+  /** The maximum number of snapshots. The newest snapshots stay. @default no limit */
   readonly maxSnapshots?: number | undefined
-  /** The maximum age in milliseconds. The newest snapshot always stays. @default any age */
+  /** The maximum age in milliseconds. The newest snapshot always stays. @default no limit */
   readonly maxAge?: number | undefined
   /**
-   * The maximum size of the whole store in bytes. A larger store removes its oldest snapshots, but never the newest. Only
-   * git snapshots have this limit.
+   * The maximum size of the whole store in bytes. If the store is larger, its oldest snapshots are removed, but never the
+   * newest. Only git snapshots have this limit.
    *
-   * @default any size
+   * @default no limit
    */
   readonly maxBytes?: number | undefined
 }
@@ -63,7 +63,7 @@ export interface Retention {
  * @since 0.1.0
  */
 export interface LayerOptions {
-  /** The handling of a `.git` at the root. `include` captures and restores the `.git` like other entries. @default "include" */
+  /** Whether snapshots and restores include a `.git` at the root, or ignore it. @default "include" */
   readonly git?: "include" | "exclude" | undefined
   /**
    * The largest number of files. A larger tree fails with SnapshotError `budget` before anything is written. An archive
@@ -79,7 +79,7 @@ export interface LayerOptions {
    * @default 64 GiB; for archives, Limits.maxArchiveBytes
    */
   readonly maxBytes?: number | undefined
-  /** True if the root may be the root of a disk, a home directory, or a directory that contains a home directory. @default false */
+  /** True to permit a root that is the root of a disk, a home directory, or a directory above a home directory. @default false */
   readonly anyRoot?: boolean | undefined
   readonly retention?: Retention | undefined
   /** The function that receives the progress of captures and restores. Only git snapshots report progress. */
@@ -137,7 +137,10 @@ const freeBytes = (directory: string): number | undefined => {
   }
 }
 
-/** Checks the limits. The scan calls this function while it counts files, and once more before it reads the first file. */
+/**
+ * Checks the limits while the scan counts files. The last call, before the scan reads the first file, has `isWhole` and also
+ * checks the free disk space.
+ */
 export const checkBudget = (
   { bytes, bytesToRead, files }: Census,
   isWhole: boolean,
@@ -197,7 +200,7 @@ const create = (prefix: string): string | undefined => {
   return undefined
 }
 
-/** Reserves a directory for a store. During the scope no filesystem can be opened on the directory. */
+/** Reserves a directory for a store, so that during the scope no filesystem can be opened on the directory. */
 export const reserveDirectory = (directory: string): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(
@@ -271,7 +274,7 @@ interface StrategyRestoreOptions {
   readonly verify?: boolean | undefined
 }
 
-/** Returns the root by which snapshots identify a filesystem. All spellings of a directory have the same root. */
+/** Returns the root by which snapshots identify a filesystem. All paths of one directory give the same root. */
 export const rootOf = ({ history, info }: Backend): string => (history?._tag === "Directory" ? history.root : info.root)
 
 export interface Strategy {
@@ -285,7 +288,7 @@ export interface Strategy {
   /** Restores a snapshot. The caller must hold the lock on the whole filesystem. */
   readonly restore: (kept: StoredSnapshot, options: StrategyRestoreOptions) => Effect.Effect<ReadonlyArray<Change>, Problem>
   /**
-   * Runs an effect whose changes are made together when it succeeds, and are discarded otherwise.
+   * Runs an effect. Makes the changes of the effect together if the effect succeeds, and discards the changes otherwise.
    *
    * @default takes a snapshot before the effect, and restores the snapshot if the effect fails
    */
@@ -296,7 +299,7 @@ export interface Strategy {
   readonly diff: (from: StoredSnapshot, to: StoredSnapshot | undefined) => Effect.Effect<ReadonlyArray<Change>, Problem>
   readonly view: (kept: StoredSnapshot) => Effect.Effect<Backend, Problem>
   readonly tree: (kept: StoredSnapshot) => Effect.Effect<DirectoryNode, Problem>
-  /** Returns the current tree. The caller must hold the lock on the whole filesystem. */
+  /** The current tree. The caller must hold the lock on the whole filesystem. */
   readonly now: Effect.Effect<DirectoryNode, Problem>
   readonly forget: (kept: StoredSnapshot) => Effect.Effect<void, Problem>
   readonly stats: Effect.Effect<Stats, Problem>

@@ -22,8 +22,8 @@ export class FilesystemSnapshot extends Schema.Class<FilesystemSnapshot>("fs-alg
   tag: Schema.optionalKey(Schema.String)
 }) {}
 
-// Finds snapshots by a short id, by a unique tag, or by the word `latest`. `latest` ignores safety snapshots, because otherwise
-// a second restore would undo the first restore.
+// A user names a snapshot by a short id, by a unique tag, or by the word `latest`. `latest` ignores safety snapshots, because
+// otherwise a second restore would undo the first restore.
 
 type All = ReadonlyArray<FilesystemSnapshot>
 

@@ -16,7 +16,7 @@ export interface CaptureOrder {
   readonly places: ReadonlyArray<Place>
   /** The stamps that the files must have before and after they are read. */
   readonly stamps: Float64Array
-  /** For each file, the id of a blob that is already stored, or "". A file with this id is not encoded again. */
+  /** For each file, the id that it had when it was last stored, or "". A file that still has this id is not encoded again. */
   readonly knownIds: ReadonlyArray<string>
   readonly refusesHardlinks: boolean
   /** True to encode the objects. If false, the files are only hashed. */

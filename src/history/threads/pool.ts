@@ -14,7 +14,7 @@ import { program } from "./program.ts"
 import type { Order, Report } from "./orders.ts"
 
 export interface Threads {
-  /** The number of orders that keep all threads busy. */
+  /** The number of concurrent orders that keeps all threads busy. */
   readonly concurrency: number
   /**
    * Runs an order in a thread. Transfers `bytes` of the order to the thread, so the caller cannot use them afterwards.

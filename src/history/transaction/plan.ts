@@ -1,5 +1,5 @@
 /**
- * Computes the steps of a transaction from the two trees alone.
+ * Computes the steps of a transaction from the old and the new tree.
  *
  * Each step publishes at most one entry and removes at most one entry. An entry may be a whole subtree. A directory that both
  * trees contain is never moved, but its mode may change.
@@ -92,7 +92,7 @@ export interface Move {
 export interface Step extends Move {
   readonly before: Node | undefined
   readonly after: Node | undefined
-  /** True if the step follows the removal of an entry with another spelling of this name, in a tree that ignores case. */
+  /** True if an earlier step removes an entry with another spelling of this name. Occurs only if the tree ignores case. */
   readonly replacesOtherSpelling: boolean
 }
 
@@ -248,7 +248,7 @@ export const make = (
   return { regions, steps, modes }
 }
 
-// Inspects every entry that a transaction will remove or replace, before any change. Each entry must have the kind that the
+// Before any change, every entry that a transaction will remove or replace is inspected. Each entry must have the kind that the
 // tree records, and each file also the recorded size. A directory must contain no entry that is missing in the tree, because
 // the entry would be lost.
 

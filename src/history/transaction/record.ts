@@ -248,7 +248,10 @@ const identityOf = ({ device, inode, path }: HostRoot): Transactions.Root => ({ 
 
 export interface Record {
   readonly id: string
-  /** True if a record is written, because the transaction changes a disk on which a later process could find leftovers. */
+  /**
+   * True if a record is written. Only a transaction on a disk of the host has a record, because a later process could find its
+   * leftovers.
+   */
   readonly isRecorded: boolean
   readonly prepare: Effect.Effect<void, Fault>
   /**

@@ -1,8 +1,8 @@
 /**
  * Settles the transactions of killed processes in, below and above a root, when the root is opened.
  *
- * A transaction is completed or discarded if the rules permit this and its staged files match the record. Otherwise the
- * transaction is reported.
+ * A transaction is completed or discarded if the rules permit its changes, and if its staged files match the record. Otherwise
+ * the transaction is reported.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -37,8 +37,8 @@ import { isStagedEntry } from "./stage.ts"
 import { moveAside, openDirectories, putInPlace } from "./swap.ts"
 import { withRootLocks } from "./treeLock.ts"
 
-// Recovers the transaction of a killed process. If no change was visible yet, recovery discards the transaction, and
-// otherwise completes it.
+// Recovery discards the transaction of a killed process if no change was visible yet. Otherwise recovery completes the
+// transaction.
 //
 // An entry that changed after the start of the transaction stays, because another program changed the entry. Each staged
 // entry is compared with the record first. If one entry differs, recovery changes nothing.
@@ -168,8 +168,8 @@ const restoreMode = (port: Backend, { opens, path, was }: ModeChange): Effect.Ef
     : Effect.void
 
 /**
- * Removes the staged entries and the probe directories of a transaction in this port's root. `isUnchanged` means that the transaction
- * published no entry.
+ * Removes the staged entries and the probe directories of a transaction in this port's root. `isUnchanged` means that the
+ * transaction published no entry.
  */
 const removeStaged = (port: Backend, part: RecordPart, token: string, isUnchanged: boolean): Effect.Effect<void, Fault> =>
   Effect.provideService(
@@ -209,7 +209,7 @@ interface RelatedRoot {
   readonly relation: "same" | "inside" | "above"
 }
 
-/** Returns the roots of a record that share files with the opened root. Each path must still lead to the recorded directory. */
+/** Returns the roots of a record that share files with the opened root. Omits a root that is no longer at its path. */
 const relatedRootsOf = (roots: ReadonlyArray<Transactions.Root>, opened: Transactions.Root): ReadonlyArray<RelatedRoot> =>
   roots.flatMap((root, index): ReadonlyArray<RelatedRoot> => {
     if (Transactions.isSame(root, opened)) return [{ index, relation: "same" }]
@@ -238,7 +238,7 @@ const outcomeFields = (
 const notPermitted = "this filesystem does not permit the changes of the transaction"
 
 const withCleanupAdvice = (detail: string, { file }: Transactions.Entry): string =>
-  `${detail}; or compare the staged files with the current files, and remove the record ${JSON.stringify(file)}`
+  `${detail}; to give up the change, save the staged files that you need, and remove the record ${JSON.stringify(file)}`
 
 const settlePart = Effect.fnUntraced(function* (
   entry: Transactions.Entry,
@@ -250,8 +250,8 @@ const settlePart = Effect.fnUntraced(function* (
   if (hasBegun) {
     const detail = yield* completeTransaction({ port, part, token: header.token, isRollingBack: state === "back" })
     if (detail !== undefined) return { outcome: "left", detail: withCleanupAdvice(detail, entry) }
-    // Mark the record as done, because this process may be killed too. A record of several roots has one state for all
-    // roots, so keep this state.
+    // Mark the record as done, because this process may be killed too. Do not mark a record of several roots, because the
+    // other roots may not be settled yet.
     if (header.roots.length === 1) yield* markDone(entry)
   }
   yield* removeStaged(port, part, header.token, state === "preparing")
@@ -302,7 +302,7 @@ const unreadable = "the record of the transaction is invalid; the staged files w
 
 /**
  * Settles the transaction of one record under the lock of its roots. Reads the record again, because another process may have
- * settled it in the meantime.
+ * settled the transaction in the meantime.
  */
 const settleEntry = Effect.fnUntraced(function* (self: OpenedRoot, id: string): Effect.fn.Return<void, Fault, Scope.Scope> {
   for (let left = 0; ;) {

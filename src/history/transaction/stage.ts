@@ -20,7 +20,7 @@ import { blobHasher, blobId, countFiles, type FileNode, type Node } from "../tre
 import { copyFile, copyLink, maxWholeBytes, noLinks } from "./entries.ts"
 import { modeOf, type Move, type Plan, slotOf, type Step, withOwnerBits } from "./plan.ts"
 
-// Creates staged entries, many in one call if the port supports this, and otherwise one by one.
+// Staged entries are created many in one call if the port supports `MakeMany`, and otherwise one by one.
 
 interface PendingEntry<E> {
   readonly entry: NewEntry
@@ -73,7 +73,7 @@ const makeCreator = <E>(port: Backend): EntryCreator<E> => {
   }
 }
 
-// The digest of a staged file, symlink or tree. The digest covers kinds, names, targets and contents, and also the
+// Each staged file, symlink or tree has a digest of its kinds, names, targets and contents. The digest also covers the
 // permission bits if all of them are known. Recovery compares the digest before it publishes an entry.
 
 interface StagedFields {
@@ -385,7 +385,7 @@ const copyStepAside = (port: Backend, step: Step, to: FsPath.FsPath): Effect.Eff
   })
 }
 
-/** Tests whether the old entry is small enough for a copy. The transaction moves a larger file instead. */
+/** Tests whether to copy the old entry: a symlink or a small file that a file or a symlink replaces. */
 const shouldCopyAside = ({ next, was }: Step): boolean =>
   next !== undefined &&
   next !== "directory" &&

@@ -130,7 +130,7 @@ const applyAll = Effect.fnUntraced(function* (port: Backend, moves: Moves, token
 })
 
 const incompleteRollback = (cause: Cause.Cause<Fault | CrossDeviceRename>): Fault => ({
-  ...ioError("the change failed, and not everything could be restored; the next process that opens this root completes it"),
+  ...ioError("the change failed, and its rollback is incomplete; the next process that opens this root completes the rollback"),
   cause
 })
 

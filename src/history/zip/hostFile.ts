@@ -75,9 +75,7 @@ export interface Opened {
 /**
  * Opens a regular file for the scope. Does not block on a FIFO.
  *
- * With `followsLinks: false` a symlink at the end of the path is not followed, on systems that support this.
- *
- * @default followsLinks: true
+ * With `followsLinks: false`, does not follow a symlink at the end of the path, if the system has O_NOFOLLOW.
  */
 export const open = (
   path: string,

@@ -31,7 +31,7 @@ export interface NameRules {
   readonly policy: FsPath.PathPolicy | undefined
 }
 
-/** A drive letter. On Windows, joining a path with such a name gives the name alone. */
+/** The start of a name with a drive letter. On Windows, joining a path with such a name gives the name alone. */
 const drivePattern = /^[a-z]:/i
 
 const whyInvalidName = (name: string): string | undefined => {
@@ -81,7 +81,7 @@ const whyLinkRefused = (path: FsPath.FsPath, target: string): string | undefined
 /** Checks a symlink by the text of its target alone. Nothing on the disk is read. */
 export const checkLink = (path: FsPath.FsPath, target: string, entry: string): void => {
   const why = whyLinkRefused(path, target)
-  if (why !== undefined) throw refuse("link", `the link cannot be archived: ${why}`, entry)
+  if (why !== undefined) throw refuse("link", `the link is not portable: ${why}`, entry)
 }
 
 const printableAsciiPattern = /^[ -~]*$/
@@ -133,7 +133,7 @@ export class Budget {
 export const maxArchiveFileBytes = ({ maxArchiveBytes, maxArchiveEntries }: LimitsShape): number =>
   maxArchiveBytes * 1.01 + maxArchiveEntries * 32 * 1024 + 1024 * 1024
 
-// The tree of an archive while its names are read.
+// A draft is the tree of an archive while its names are read.
 //
 // Each name is stored with its own spelling and its collision key. The second of two names that some disk cannot distinguish is
 // refused. An entry below a file or a symlink is refused too.

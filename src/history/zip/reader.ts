@@ -51,7 +51,7 @@ export interface RestoreTarget {
   readonly caseSensitive: boolean
 }
 
-/** The result for any layout. The manifest is absent if the tree is at the top level. */
+/** An archive of either layout. The manifest is absent if the tree is at the top level. */
 interface AnyArchive extends Contents {
   readonly manifest: Manifest.Manifest | undefined
 }
@@ -80,8 +80,8 @@ const kinds: Readonly<Record<number, Node["kind"]>> = {
 }
 
 /**
- * Returns the kind and the mode of an entry. Ignores the mode if the bits of the file type are 0, because some writers that
- * record no mode set arbitrary bits.
+ * Returns the kind and the mode of an entry. Ignores the mode if the bits of the file type are 0, because the other bits may
+ * then be arbitrary.
  */
 const kindOf = ({ attributes, host, name }: CentralEntry): Pick<Entry, "kind" | "mode"> => {
   const isDirectory = name.endsWith("/")
@@ -280,7 +280,7 @@ class Reader {
         manifest?.verbatim !== undefined &&
         manifest.verbatim.backend === restoreTarget.backend
       ) {
-        const verbatimEntries = yield* this.#odd(entries)
+        const verbatimEntries = yield* this.#verbatimEntries(entries)
         if (verbatimEntries.length !== manifest.verbatim.entries) {
           return yield* Effect.fail(corrupt("the manifest states a wrong number of verbatim entries", Manifest.manifestName))
         }
@@ -290,7 +290,7 @@ class Reader {
     }
   )
 
-  /** Detects the layout by the content of `manifest.json` and the other entries. The name of the file alone is not enough. */
+  /** Detects the layout by the content of `manifest.json` and the names of the other entries. */
   #layoutOf({ comment, entries }: CentralDirectory): Effect.Effect<Layout, ArchiveError | Fault> {
     if (comment === Manifest.plainComment) return Effect.succeed("plain")
     if (entries.length === 0) return Effect.fail(refuse("corrupt", "the archive is empty"))
@@ -349,7 +349,7 @@ class Reader {
           else if (checker === undefined || !isSmall(entry)) entry.file.id = yield* this.#id(entry)
           else yield* checker.add(entry, yield* this.#window.bytes(entry.data, entry.packed))
         })
-        // An earlier entry may be damaged too. Report the first damaged entry.
+        // Finish the checks of earlier entries first, so that the first damaged entry is reported.
         yield* checker === undefined ? placed : Effect.tapError(placed, () => checker.finish)
         unpacked += entry.size + bytesPerYield / entriesPerYield
         if (unpacked > bytesPerYield) {
@@ -374,7 +374,7 @@ class Reader {
     )
   }
 
-  readonly #odd = Effect.fnUntraced({ self: this }, function* (entries: ReadonlyArray<Entry>): Effect.fn.Return<
+  readonly #verbatimEntries = Effect.fnUntraced({ self: this }, function* (entries: ReadonlyArray<Entry>): Effect.fn.Return<
     ReadonlyArray<Manifest.VerbatimEntry>,
     ArchiveError | Fault
   > {

@@ -1,7 +1,7 @@
 /**
- * Reads the records of a ZIP archive strictly.
+ * Reads and writes the records of a ZIP archive.
  *
- * Each field is compared with all other fields that record the same fact. Unused bytes are an error, because two readers may
+ * A read compares each field with all other fields that record the same fact. Unused bytes are an error, because two readers may
  * interpret them differently.
  */
 import * as DateTime from "effect/DateTime"

@@ -1,8 +1,8 @@
 /**
  * Byte sources with random access.
  *
- * A small stream is buffered in memory, and a larger stream in an unlinked file. So no file remains after the program ends for
- * any reason.
+ * A small stream is buffered in memory, and a larger stream in an unlinked file. So no file remains, however the program
+ * ends.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -97,7 +97,7 @@ export class Spool implements Source {
     Effect.suspend((): Effect.Effect<void, ArchiveError | Fault> => {
       const end = this.#size + bytes.length
       if (end > this.#most)
-        return Effect.fail(refuse("tooLarge", "the archive is too large for maxArchiveBytes and maxArchiveEntries"))
+        return Effect.fail(refuse("tooLarge", "the archive is larger than maxArchiveBytes and maxArchiveEntries allow"))
       if (this.#descriptor === undefined && end > maxMemoryBytes) {
         return Effect.andThen(
           this.#moveToFile,

@@ -1,5 +1,5 @@
 /**
- * Lists the entries of a filesystem for an archive. The entries are sorted by their whole paths, by code point.
+ * Lists the entries of a filesystem for an archive. The entries are sorted by path, in the order of code points.
  *
  * The list is complete before the first byte is written. So entries that an import would reject are found early. Such an
  * entry is refused, skipped and reported, or kept for the original filesystem. The survey does not read contents.
@@ -21,11 +21,11 @@ export type Item = (
   | { readonly kind: "symlink"; readonly path: FsPath; readonly target: string }
   | { readonly kind: "directory"; readonly path: FsPath; readonly mode: number | undefined; readonly isEmpty: boolean }
 ) & {
-  readonly isOdd?: true
+  readonly isNonPortable?: true
 }
 
 export const filesOf = (items: ReadonlyArray<Item>): ReadonlyArray<FsPath> =>
-  items.flatMap(({ isOdd, kind, path }) => (kind === "file" && isOdd !== true ? [path] : []))
+  items.flatMap(({ isNonPortable, kind, path }) => (kind === "file" && isNonPortable !== true ? [path] : []))
 
 /** An entry that an archive does not contain, and the reason. */
 export interface SkippedEntry {
@@ -61,7 +61,7 @@ const entriesPerYield = 512
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory" || _tag === "NotAFile"
 
-/** Returns `undefined` if the entry disappeared after it was listed. The archive skips such an entry. */
+/** Succeeds with `undefined` if the entry disappeared after it was listed. The archive skips such an entry. */
 export const undefinedIfGone = <A, E, R>(effect: Effect.Effect<A, E | Fault, R>): Effect.Effect<A | undefined, E | Fault, R> =>
   Effect.catch(effect, (error) =>
     typeof error === "object" && error !== null && "_tag" in error && isGone(error as Fault)
@@ -126,7 +126,7 @@ const targetAt = ({ links }: Backend, path: FsPath): Effect.Effect<string | unde
 interface Entered {
   readonly path: FsPath
   readonly children: ReadonlyArray<CheckedChild>
-  readonly isOdd: boolean
+  readonly isNonPortable: boolean
   next: number
 }
 
@@ -138,17 +138,17 @@ export const survey = Effect.fnUntraced(function* (
   const budget = new Budget(limits)
   const items: Array<Item> = []
   const skipped: Array<SkippedEntry> = []
-  const list = (path: FsPath, isOdd: boolean): Effect.Effect<Entered, ArchiveError | Fault> =>
+  const list = (path: FsPath, isNonPortable: boolean): Effect.Effect<Entered, ArchiveError | Fault> =>
     Effect.map(port.list(path), (all) => {
       const wanted = all.filter(
         ({ kind, name }) => !TemporaryNames.isInProgress(name) && excludes?.(join(path, name), kind === "directory") !== true
       )
       const children = inWalkOrder(wanted, true)
       // A directory that an import would reject is stored with all entries below it, so their names need no check.
-      const judged = isOdd
+      const judged = isNonPortable
         ? children.map((child): CheckedChild => ({ child, why: undefined }))
         : checkChildren(path, children, rules, whyUnencodable)
-      return { path, children: judged, isOdd, next: 0 }
+      return { path, children: judged, isNonPortable, next: 0 }
     })
   const shouldInclude = (why: ArchiveError, path: string, isLost: boolean): Effect.Effect<boolean, ArchiveError> => {
     if (nonPortable === "refuse") return Effect.fail(why)
@@ -177,16 +177,16 @@ export const survey = Effect.fnUntraced(function* (
       continue
     }
     if (why !== undefined && !(yield* shouldInclude(why, shown, false))) continue
-    let isOdd = here.isOdd || why !== undefined
+    let isNonPortable = here.isNonPortable || why !== undefined
     if (kind === "directory") {
-      const below = yield* undefinedIfGone(list(path, isOdd))
+      const below = yield* undefinedIfGone(list(path, isNonPortable))
       const stat = yield* port.stat(path)
       if (below === undefined || stat?.kind !== "directory") continue
       const refused = nonPortable === "refuse" ? below.children.find(({ why }) => why !== undefined)?.why : undefined
       if (refused !== undefined) return yield* Effect.fail(refused)
       // Do not count symlinks. A symlink may be stored in another place, and then the archive needs an entry for the directory.
       const isEmpty = !below.children.some(({ child, why }) => why === undefined && child.kind !== "symlink")
-      items.push({ kind, path, mode: stat.mode, isEmpty, ...(isOdd && { isOdd }) })
+      items.push({ kind, path, mode: stat.mode, isEmpty, ...(isNonPortable && { isNonPortable }) })
       stack.push(below)
     } else if (kind === "symlink") {
       const found = yield* Effect.result(targetAt(port, path))
@@ -200,7 +200,7 @@ export const survey = Effect.fnUntraced(function* (
       }
       const target = found.success
       if (target === undefined) continue
-      const unfit = isOdd
+      const unfit = isNonPortable
         ? undefined
         : archiveErrorOf(() => {
             checkLink(path, target, path)
@@ -209,10 +209,10 @@ export const survey = Effect.fnUntraced(function* (
           })
       if (unfit !== undefined) {
         if (!(yield* shouldInclude(unfit, shown, false))) continue
-        isOdd = true
+        isNonPortable = true
       }
-      items.push({ kind, path, target, ...(isOdd && { isOdd }) })
-    } else items.push({ kind: "file", path, ...(isOdd && { isOdd }) })
+      items.push({ kind, path, target, ...(isNonPortable && { isNonPortable }) })
+    } else items.push({ kind: "file", path, ...(isNonPortable && { isNonPortable }) })
     yield* tryArchive(() => budget.enter())
   }
   return { items, skipped }

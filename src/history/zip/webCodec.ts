@@ -1,5 +1,5 @@
 /**
- * Deflate, inflate and CRC-32 without Node, by `CompressionStream` and `DecompressionStream` of the runtime.
+ * Deflate, inflate and CRC-32 without Node, with the `CompressionStream` and `DecompressionStream` of the runtime.
  *
  * These streams reject bytes after the end of the compressed data.
  */

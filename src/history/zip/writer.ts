@@ -44,7 +44,7 @@ const modeOf = (type: number, mode: number | undefined): number | undefined =>
 
 export type Layout = "manifest" | "plain"
 
-/** Tests whether a reader could mistake a plain archive for an archive with a manifest, or for an empty file. */
+/** Tests whether a reader could take a plain archive for an archive with a manifest, or refuse the archive as empty. */
 const needsPlainComment = (items: ReadonlyArray<Item>): boolean =>
   items.length === 0 || items.some(({ path }) => path === Manifest.manifestName)
 
@@ -209,7 +209,7 @@ export class Writer {
    * entry.
    */
   #prepare(item: Item): Effect.Effect<Prepared | "large" | undefined, ArchiveError | Fault> {
-    if (item.isOdd === true && item.kind !== "file") return this.#odd(item)
+    if (item.isNonPortable === true && item.kind !== "file") return this.#prepareVerbatim(item)
     const name = this.#nameOf(item)
     if (item.kind === "directory") {
       if (item.mode === undefined && !item.isEmpty) return Effect.succeed(undefined)
@@ -230,18 +230,18 @@ export class Writer {
   }
 
   /**
-   * Prepares a symlink or a directory as an ordinary file, so that other libraries do not create a symlink or a directory
-   * from it.
+   * Prepares the verbatim entry of a symlink or a directory: an ordinary file, from which other libraries create no symlink or
+   * directory.
    */
-  #odd(item: Item): Effect.Effect<Prepared, ArchiveError> {
+  #prepareVerbatim(item: Item): Effect.Effect<Prepared, ArchiveError> {
     const mode = item.kind === "directory" ? modeOf(Format.fileType, item.mode) : Format.fileType | 0o600
     const content = item.kind === "symlink" ? Buffer.from(item.target) : new Uint8Array(0)
     return this.#counted(item, { name: this.#nameOf(item), mode }, content)
   }
 
-  #count({ isOdd, kind }: Item, name: string, size: number): void {
+  #count({ isNonPortable, kind }: Item, name: string, size: number): void {
     this.#budget.spend(size, name)
-    if (isOdd === true) {
+    if (isNonPortable === true) {
       this.#verbatim.entries++
       if (kind === "directory") return
       this.#verbatim.fileCount++
@@ -404,7 +404,7 @@ export class Writer {
   }
 
   #nameOf(item: Item): string {
-    if (item.isOdd === true) return Manifest.nameOf(item)
+    if (item.isNonPortable === true) return Manifest.nameOf(item)
     return this.#layout === "plain" ? item.path : Manifest.filesPrefix + item.path
   }
 

@@ -96,7 +96,7 @@ const onBothSides = (tree: Files): Files =>
 const expectSameSides = (fs: Algebra): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port) as Effect.Effect<Picture, Fault>, (all) => equal(below("fast", all), below("slow", all)))
 
-/** The entries to create, some of which are impossible. */
+/** The entries to create. Some of them cannot be created. */
 const entries: ReadonlyArray<readonly [path: string, bytes?: Uint8Array | undefined, mode?: number]> = [
   ["new"],
   ["new/deep", undefined, 0o700],

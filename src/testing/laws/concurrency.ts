@@ -79,9 +79,9 @@ const conditions: ReadonlyArray<
   readonly [what: string, of: (fs: Algebra, path: string) => Effect.Effect<string | null | undefined>]
 > = [
   ["", () => Effect.succeed(undefined)],
-  [" if there is none", () => Effect.succeed(null)],
-  [" if it is another", () => Effect.succeed("0".repeat(64))],
-  [" if it is what it is", versionOf]
+  [" with ifMatch null", () => Effect.succeed(null)],
+  [" with a stale ifMatch", () => Effect.succeed("0".repeat(64))],
+  [" with the current version as ifMatch", versionOf]
 ]
 
 const writes = (mode: WriteMode, put: (fs: Algebra, path: string, content: string) => WriteCall) =>
@@ -105,17 +105,17 @@ const writes = (mode: WriteMode, put: (fs: Algebra, path: string, content: strin
 type WriteCall = (options: NonNullable<Parameters<Algebra["write"]>[2]>) => Outcome
 
 const edits: ReadonlyArray<readonly [what: string, edits: ReadonlyArray<Edit>]> = [
-  ["one that fits", [{ oldText: "one", newText: "1" }]],
-  ["one that fits twice", [{ oldText: "two", newText: "2" }]],
-  ["all that fit", [{ oldText: "two", newText: "2", match: "all" }]],
+  ["with one match", [{ oldText: "one", newText: "1" }]],
+  ["with two matches", [{ oldText: "two", newText: "2" }]],
+  ["with match all", [{ oldText: "two", newText: "2", match: "all" }]],
   [
-    "two",
+    "in two places",
     [
       { oldText: "three", newText: "3" },
       { oldText: "deep", newText: "shallow" }
     ]
   ],
-  ["one that does not fit", [{ oldText: "nowhere", newText: "" }]]
+  ["without a match", [{ oldText: "nowhere", newText: "" }]]
 ]
 
 const editCalls: ReadonlyArray<readonly [string, Call]> = paths.flatMap((path) =>
@@ -126,7 +126,7 @@ const editCalls: ReadonlyArray<readonly [string, Call]> = paths.flatMap((path) =
         Effect.flatMap(of(fs, `${base}/${path}`), (ifMatch) =>
           fs.edit(`${base}/${path}`, all, { version, ...(ifMatch !== undefined && { ifMatch }) })
         )
-      return [`an edit of ${path}, ${which}${when}`, call] as const
+      return [`an edit of ${path} ${which}${when}`, call] as const
     })
   )
 )
@@ -273,7 +273,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     )
     yield* holds(
       seen.every((tag) => tag === "success" || tag === "NotFound" || tag === "DirectoryNotEmpty"),
-      "success or what the other explains",
+      "success, NotFound or DirectoryNotEmpty",
       seen
     )
     yield* fs.write("d/last", "x")
@@ -364,7 +364,7 @@ export const atomicityLaws: ReadonlyArray<Law> = [
         ["e/g", "x"]
       ] as const) {
         const kept = [found[`d/${path}`], found[`p/d/${path}`]].includes(`file ${JSON.stringify(content)}`)
-        yield* holds(kept, `${path} in one of the two places, whole`, found)
+        yield* holds(kept, `the complete file ${path} at the old or the new path`, found)
       }
       yield* Effect.forEach(["d", "p", "other"], (path) => fs.delete(path, { recursive: true, missing: "ignore" }))
       yield* plantFiles(fs, initialTree)

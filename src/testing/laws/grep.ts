@@ -219,7 +219,7 @@ export const grepLaws: ReadonlyArray<Law> = [
       for (let page = 0; page < 10; page++) {
         const result = yield* fs.grep("hit", { maxMatches: 2, after })
         seen.push(...result.matches.map(formatMatch))
-        yield* equal(result.truncated, result.next !== undefined, "truncated where there is a next")
+        yield* equal(result.truncated, result.next !== undefined, "truncated is true only if next is set")
         after = result.next
         if (after === undefined) break
       }

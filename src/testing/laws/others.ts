@@ -37,7 +37,7 @@ const openingOperations = new Set([
   "edit"
 ])
 
-/** A name like the name of a temporary file, but this library never creates this name. */
+/** A name that looks like the name of a temporary file, but that this library never creates. */
 const strange = ".~fsa-0000.tmp"
 
 /** Creates a file through the port, as another program could. Returns `false` if the port rejects the name. */

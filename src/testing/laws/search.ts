@@ -250,7 +250,7 @@ export const globLaws: ReadonlyArray<Law> = [
       for (let page = 0; page < 10; page++) {
         const result = yield* fs.glob("**/*.py", { maxMatches: 2, after })
         seen.push(...paths(result.matches))
-        yield* equal(result.truncated, result.next !== undefined, "truncated where there is a next")
+        yield* equal(result.truncated, result.next !== undefined, "truncated is true only if next is set")
         yield* holds(result.matches.length <= 2, "at most two matches", result.matches)
         after = result.next
         if (after === undefined) break

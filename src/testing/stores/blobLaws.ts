@@ -9,7 +9,7 @@ import { sharedLaw, type StoreLaw, storeLaw } from "./law.ts"
 
 const encoder = new TextEncoder()
 
-/** Returns bytes without a period that a store could cut at. The same seed gives the same bytes. */
+/** Returns pseudo-random bytes, so that no two chunks of them are equal. The same seed gives the same bytes. */
 export const bytesOf = (length: number, seed = 1): Uint8Array => {
   const bytes = new Uint8Array(length)
   let state = seed * 2_654_435_761 + 1
@@ -58,7 +58,7 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
       yield* equal(yield* blobs.get(yield* blobs.put(bytes)), bytes, `${size} bytes`)
     }
   }),
-  storeLaw("the largest content is stored whole, and its ranges are read at any place", function* ({ blobs, largestBytes }) {
+  storeLaw("the largest content is stored completely, and any range of it can be read", function* ({ blobs, largestBytes }) {
     const bytes = bytesOf(largestBytes)
     const hash = yield* blobs.put(bytes)
     const found = yield* blobs.get(hash)
@@ -113,7 +113,7 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
     yield* fails(blobs.get(unknownHash, { offset: 0, length: 0 }), "StoreError", { reason: "missing" })
     yield* fails(blobs.get(unknownHash, { offset: 5, length: 5 }), "StoreError", { reason: "missing" })
   }),
-  storeLaw("a text that is no hash is unknown in each operation", function* ({ blobs }) {
+  storeLaw("every operation treats a text that is not a hash as an unknown hash", function* ({ blobs }) {
     const hash = yield* blobs.put(bytesOf(10))
     const texts = ["", ".", "../../../etc/passwd", hash.slice(1), `${hash}0`, hash.toUpperCase(), `${hash}\n`, "x".repeat(64)]
     for (const text of texts) {
@@ -124,7 +124,7 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
     yield* blobs.delete(texts)
     yield* equal(yield* listed(blobs), [hash])
   }),
-  storeLaw("the caller may change its array after the call, and the array of an answer", function* ({ blobs }) {
+  storeLaw("changing the array given to put, or returned by get, does not change the stored content", function* ({ blobs }) {
     const bytes = bytesOf(5_000)
     const running = yield* Effect.forkChild(blobs.put(bytes), { startImmediately: true })
     bytes.fill(0)
@@ -137,7 +137,7 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
     range.fill(2)
     yield* equal(yield* blobs.get(hash), bytesOf(5_000))
   }),
-  storeLaw("an answer is a plain array of its own size", function* ({ blobs }) {
+  storeLaw("get returns a Uint8Array whose buffer has no other bytes", function* ({ blobs }) {
     const hash = yield* blobs.put(bytesOf(100))
     for (const found of [yield* blobs.get(hash), yield* blobs.get(hash, { offset: 10, length: 5 })]) {
       yield* holds(Object.getPrototypeOf(found) === Uint8Array.prototype, "the prototype of Uint8Array")
@@ -154,7 +154,7 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
     yield* equal(yield* listed(blobs), [sha256(bytes)])
     yield* equal(yield* blobs.get(hashes[0]!), bytes)
   }),
-  storeLaw("has returns those of the hashes that exist", function* ({ blobs }) {
+  storeLaw("has returns the given hashes that exist", function* ({ blobs }) {
     const one = yield* blobs.put(bytesOf(10, 1))
     const two = yield* blobs.put(bytesOf(10, 2))
     const has = (...hashes: ReadonlyArray<string>) => Effect.map(blobs.has(hashes), (found) => [...found].sort())
@@ -174,7 +174,7 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
     yield* equal(yield* blobs.put(bytesOf(10, 1)), one)
     yield* equal(yield* blobs.get(one), bytesOf(10, 1))
   }),
-  storeLaw("delete removes the whole of the largest content", function* ({ blobs, largestBytes }) {
+  storeLaw("delete removes the largest content completely", function* ({ blobs, largestBytes }) {
     const hash = yield* blobs.put(bytesOf(largestBytes))
     yield* blobs.delete([hash])
     yield* equal([...(yield* blobs.has([hash]))], [])
@@ -206,7 +206,7 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
     const first = yield* timeOf(blobs, hash)
     yield* holds(first !== undefined, "a time")
     let last = first!
-    // Some stores count in whole seconds, so the next time is a while away. The patience of the law ends the loop.
+    // Some stores record whole seconds, so this may take a second. The timeout of the law ends the loop.
     while (last <= first!) {
       yield* Effect.sleep("100 millis")
       yield* blobs.put(bytesOf(10))
@@ -222,10 +222,10 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
       for (let step = 0; step < n; step++) yield* n % 2 === 0 ? Effect.yieldNow : Effect.sleep("1 millis")
       yield* Fiber.interrupt(running)
       const hash = sha256(bytes)
-      // A request that is still on its way may store the content after any of these calls.
+      // The request of the interrupted put may still reach the store during any of these calls.
       if ((yield* blobs.has([hash])).has(hash)) {
         yield* equal(sha256(yield* blobs.get(hash)), hash)
-        yield* holds((yield* listed(blobs)).includes(hash), "the list has the content that exists")
+        yield* holds((yield* listed(blobs)).includes(hash), "a list that contains the hash")
       } else {
         const found = yield* Effect.catchIf(
           blobs.get(hash),
@@ -236,7 +236,7 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
       }
     }
   }),
-  sharedLaw("another opening has all contents", function* ({ blobs, reopen }) {
+  sharedLaw("stores that are opened again have all contents", function* ({ blobs, reopen }) {
     const hash = yield* blobs.put(bytesOf(100_000))
     const other = yield* reopen
     yield* equal(yield* other.blobs.get(hash), bytesOf(100_000))

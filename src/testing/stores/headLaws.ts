@@ -31,7 +31,7 @@ const expectSet = (heads: Operations, workspace: string, expected: Head | undefi
 
 const listed = (heads: Operations) => Effect.map(Stream.runCollect(heads.list), (names) => names.sort())
 
-/** Names that differ only for stores that keep the text of a name. */
+/** Valid names that a store may confuse, for example if it uses them as file names or ignores case. */
 const unusualNames: ReadonlyArray<string> = [
   "a",
   "A",
@@ -106,7 +106,7 @@ const invalidNames: ReadonlyArray<string> = [
   `${"😀".repeat(64)}x`
 ]
 
-/** Moves the head on by one, however often another caller is first. Returns the head that this call has stored. */
+/** Stores the head with the next sequence, and retries while other callers are faster. Returns the stored head. */
 const advance = (heads: Operations, workspace: string, author: string): Effect.Effect<Head, StoreError> =>
   Effect.gen(function* () {
     for (;;) {
@@ -131,7 +131,7 @@ const race = (openings: ReadonlyArray<Operations>, workspace: string, expected: 
     return winners[0]!
   })
 
-/** Checks that one head after the other was stored, by several callers that each retry. */
+/** Lets several callers advance one head at once, with retries. Checks that each sequence was stored exactly once. */
 const raceToCount = (openings: ReadonlyArray<Operations>) =>
   Effect.gen(function* () {
     const stored = yield* Effect.forEach(
@@ -153,7 +153,7 @@ const raceToCount = (openings: ReadonlyArray<Operations>) =>
     )
   })
 
-/** Reads the changes in a fiber until the head with the sequence. Returns the fiber when the first head has arrived. */
+/** Forks a fiber that reads the changes up to the sequence `last`. Returns the fiber after its first head has arrived. */
 const followUntil = (heads: Operations, workspace: string, last: number) =>
   Effect.gen(function* () {
     const started = yield* Latch.make(false)
@@ -189,7 +189,7 @@ export const headLaws: ReadonlyArray<StoreLaw> = [
     yield* expectHead(heads, "w", undefined)
     yield* equal(yield* listed(heads), [])
   }),
-  storeLaw("compareAndSet creates a workspace once", function* ({ heads }) {
+  storeLaw("compareAndSet creates a workspace only once", function* ({ heads }) {
     yield* expectSet(heads, "w", undefined, headOf(1))
     yield* expectHead(heads, "w", headOf(1))
     yield* equal(yield* heads.compareAndSet("w", undefined, headOf(1, "bob")), false)
@@ -215,18 +215,18 @@ export const headLaws: ReadonlyArray<StoreLaw> = [
     yield* equal(yield* heads.compareAndSet("w", headOf(1), headOf(2, "bob")), false)
     yield* expectHead(heads, "w", headOf(2))
   }),
-  storeLaw("a head that was read is the expected head of the next call", function* ({ heads }) {
+  storeLaw("compareAndSet accepts a head from get as the expected head", function* ({ heads }) {
     yield* expectSet(heads, "w", undefined, headOf(1))
     for (let sequence = 2; sequence < 20; sequence++) {
       yield* expectSet(heads, "w", yield* heads.get("w"), headOf(sequence))
     }
     yield* expectHead(heads, "w", headOf(19))
   }),
-  storeLaw("of 32 concurrent callers with one expected head exactly one gets true", function* ({ heads }) {
+  storeLaw("exactly one of 32 concurrent callers with the same expected head gets true", function* ({ heads }) {
     const first = yield* race([heads], "w", undefined)
     yield* race([heads], "w", yield* race([heads], "w", first))
   }),
-  storeLaw("no head of callers that retry is lost", function* ({ heads }) {
+  storeLaw("concurrent callers that retry store every head exactly once", function* ({ heads }) {
     yield* raceToCount([heads])
   }),
   storeLaw("delete removes a workspace if its head is expected", function* ({ heads }) {
@@ -245,7 +245,7 @@ export const headLaws: ReadonlyArray<StoreLaw> = [
     yield* equal(yield* heads.delete("w", headOf(1)), false)
     yield* expectHead(heads, "w", headOf(1, "bob"))
   }),
-  storeLaw("of concurrent deletions and replacements exactly one succeeds", function* ({ heads }) {
+  storeLaw("exactly one of several concurrent deletions and replacements succeeds", function* ({ heads }) {
     for (let n = 0; n < 8; n++) {
       yield* expectSet(heads, "w", undefined, headOf(1))
       const answers = yield* Effect.all(
@@ -275,14 +275,14 @@ export const headLaws: ReadonlyArray<StoreLaw> = [
       yield* expectSet(heads, `w${n}`, head, headOf(2))
     }
   }),
-  storeLaw("each valid name has a head of its own, and list returns the names", function* ({ heads }) {
+  storeLaw("each valid name has its own head, and list returns the names", function* ({ heads }) {
     for (const [n, name] of unusualNames.entries()) yield* expectSet(heads, name, undefined, headOf(n + 1))
     for (const [n, name] of unusualNames.entries()) yield* expectHead(heads, name, headOf(n + 1))
     yield* equal(yield* listed(heads), [...unusualNames].sort())
     for (const [n, name] of unusualNames.entries()) yield* equal(yield* heads.delete(name, headOf(n + 1)), true, name)
     yield* equal(yield* listed(heads), [])
   }),
-  storeLaw("an invalid name fails with invalid in each operation", function* ({ heads }) {
+  storeLaw("every operation on an invalid name fails with invalid", function* ({ heads }) {
     for (const name of invalidNames) {
       yield* fails(heads.get(name), "StoreError", { reason: "invalid" })
       yield* fails(heads.compareAndSet(name, undefined, headOf(1)), "StoreError", { reason: "invalid" })
@@ -291,7 +291,7 @@ export const headLaws: ReadonlyArray<StoreLaw> = [
     }
     yield* equal(yield* listed(heads), [])
   }),
-  storeLaw("an invalid head fails with invalid and changes nothing", function* ({ heads }) {
+  storeLaw("compareAndSet with an invalid head fails with invalid and changes nothing", function* ({ heads }) {
     yield* expectSet(heads, "w", undefined, headOf(1))
     const invalid = [
       ...[0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY].map((sequence) => headOf(1, "ada", { sequence })),
@@ -311,7 +311,7 @@ export const headLaws: ReadonlyArray<StoreLaw> = [
     yield* equal(yield* listed(heads), names)
     yield* equal((yield* Stream.runCollect(Stream.take(heads.list, 3))).length, 3)
   }),
-  storeLaw("changes returns the head, and then each later head or at least the last one", function* ({ heads }) {
+  storeLaw("changes returns the current head and then later heads, at least the last one", function* ({ heads }) {
     yield* expectSet(heads, "w", undefined, headOf(1))
     const fiber = yield* followUntil(heads, "w", 30)
     for (let sequence = 2; sequence <= 30; sequence++) {
@@ -370,13 +370,13 @@ export const headLaws: ReadonlyArray<StoreLaw> = [
       yield* Fiber.interrupt(fiber)
       const after = yield* heads.get("w")
       yield* holds(after?.author === before.author || after?.author === next.author, "the old or the new head", plain(after))
-      // The next call sees a lasting state. A request that is still on its way may only make it fail.
+      // The request of the interrupted call may still arrive, so this call may fail. If it succeeds, its head must stay.
       if (yield* heads.compareAndSet("w", after, headOf(after!.sequence + 1))) {
         yield* expectHead(heads, "w", headOf(after!.sequence + 1))
       }
     }
   }),
-  sharedLaw("another opening has all heads and sees each change", function* ({ heads, reopen }) {
+  sharedLaw("stores that are opened again have all heads and see each change", function* ({ heads, reopen }) {
     yield* expectSet(heads, "w", undefined, headOf(1))
     const other = (yield* reopen).heads
     yield* expectHead(other, "w", headOf(1))
@@ -389,7 +389,7 @@ export const headLaws: ReadonlyArray<StoreLaw> = [
     yield* equal(yield* other.delete("w", headOf(9)), true)
     yield* equal(yield* listed(heads), [])
   }),
-  sharedLaw("of 32 concurrent callers in two openings exactly one gets true", function* ({ heads, reopen }) {
+  sharedLaw("exactly one of 32 concurrent callers in two openings gets true", function* ({ heads, reopen }) {
     const openings = [heads, (yield* reopen).heads]
     const first = yield* race(openings, "w", undefined)
     yield* race(openings, "w", yield* race(openings, "w", first))

@@ -11,13 +11,13 @@ import { LawBroken, Patience, recordCalls } from "../Law.ts"
 export type StoreServices = BlobStore.BlobStore | HeadStore.HeadStore
 
 export interface StoreSizes {
-  /** The number of blobs, and at most of workspaces, in the laws about long lists. @default 2600 */
+  /** The number of blobs and of workspaces in the laws about long lists. @default 2600 */
   readonly count?: number | undefined
   /** The size of the largest content in bytes. @default 17 MiB */
   readonly largestBytes?: number | undefined
   /**
    * True if each build of the layer opens the same place, as on a disk or a server. False if each build makes new stores, as in
-   * memory; then the laws about several openings are not applicable.
+   * memory. Then the laws that open the stores twice are skipped.
    * @default true
    */
   readonly isShared?: boolean | undefined
@@ -30,7 +30,7 @@ export interface Opened {
 }
 
 export interface Subject extends Opened {
-  /** Opens the same place once more, as another program would. The stores in memory are the same again. */
+  /** Opens the same place again, as another program would. If `isShared` is false, returns the first stores again. */
   readonly reopen: Effect.Effect<Opened, unknown, Scope.Scope>
   readonly count: number
   readonly largestBytes: number
@@ -45,9 +45,9 @@ export interface Subject extends Opened {
 export interface StoreLaw {
   /** The title of the law: a statement about the store. */
   readonly name: string
-  /** True if the law opens the place twice, so that it says nothing about stores in memory. */
+  /** True if the law opens the place twice, so that it does not apply to stores in memory. */
   readonly needsSharing: boolean
-  /** Checks the stores of the layer, which must be empty and which no other code uses. */
+  /** Checks the stores of the layer. The stores must be empty, and no other code may use them. */
   readonly check: <E>(layer: Layer.Layer<StoreServices, E>, sizes?: StoreSizes) => Effect.Effect<void, LawBroken>
 }
 

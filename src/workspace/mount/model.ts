@@ -44,7 +44,7 @@ export interface HostMount {
    * The target, as a path or as its segments. The files of a source directory are copied below the target. A source file is
    * copied into the target under its own name.
    *
-   * @default `hostPath` if relative, otherwise its last name. The default for a file is the path of the copy itself.
+   * @default `hostPath` if relative, otherwise its last name; for a file, that is the path of the copy
    */
   readonly mountPath?: string | ReadonlyArray<string> | undefined
   /**

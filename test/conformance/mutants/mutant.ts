@@ -39,7 +39,7 @@ export const outcome = (
         f(original(...args), self, args)
   )
 
-/** Makes a mutant that changes the result of one operation; a stream is changed as a whole. */
+/** Makes a mutant that changes the result of one operation. The result of a stream is the array of its elements. */
 export const answer = (name: string, operation: Operation, f: (value: any, args: ReadonlyArray<any>) => any): Mutant =>
   outcome(name, operation, (result, _, args) =>
     streaming.has(operation)

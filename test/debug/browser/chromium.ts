@@ -22,8 +22,7 @@ export const phone: BrowserContextOptions = { viewport: { width: 390, height: 84
 
 /**
  * Polls a page until it has the expected value, for at most 30 s. A page draws some time after an action, so a single
- * look would be a
- * race.
+ * check would be a race.
  */
 export const soon = <A>(look: () => Promise<A>) => expect.poll(look, { timeout: 30_000, interval: 25 })
 

@@ -38,7 +38,7 @@ describe("the comparison by line", () => {
     }
   })
 
-  it("has the smallest number of changed lines for short texts", () => {
+  it("finds the smallest number of changed lines for short texts", () => {
     const kept = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): number =>
       a.length - differences(textOf(a), textOf(b)).reduce((sum, { fromA, toA }) => sum + (toA - fromA) / 2, 0)
     /** Finds the longest common subsequence by exhaustive search. */
@@ -63,7 +63,7 @@ describe("the comparison by line", () => {
     assert.lengthOf(differences(textOf(a), textOf(b)), 6)
   })
 
-  it("is one difference if all lines differ", () => {
+  it("finds one difference if all lines differ", () => {
     const [a, b] = ["a", "b"].map((name) => Array.from({ length: 5000 }, (_, index) => `${name}${index}`)).map(textOf)
     assert.deepStrictEqual(differences(a!, b!), [{ fromA: 0, toA: a!.length, fromB: 0, toB: b!.length }])
   })

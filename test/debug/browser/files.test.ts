@@ -56,7 +56,7 @@ const content: Files = {
   ...Object.fromEntries(Object.entries(images).map(([name, [bytes]]) => [`images/${name}`, bytes]))
 }
 
-describe.skipIf(!hasChromium())("files in a browser", () => {
+describe.skipIf(!hasChromium())("the file views in a browser", () => {
   let browser: Browser
   let served: Served
   let page: Page
@@ -139,7 +139,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await soon(async () => page.url()).toContain("#/files/docs/readme.md")
   })
 
-  it("are filtered by letters in the typed order, which are marked, and the chosen file opens", async () => {
+  it("filter paths by letters in the typed order, mark these letters, and open the chosen file", async () => {
     await open("")
     await page.keyboard.press("/")
     await page.keyboard.type("itm")
@@ -337,7 +337,7 @@ describe("helpers of the page", () => {
     assert.strictEqual(formatted('{"a":[1,{"b":2}]}'), '{\n  "a": [\n    1,\n    {\n      "b": 2\n    }\n  ]\n}')
   })
 
-  it("filter to the same paths for any order of typing, with the best match first", () => {
+  it("find the same paths with a new filter and with a reused filter, with the best match first", () => {
     const paths = [
       "src/alpha.ts",
       "src/Beta/alphabet.md",
@@ -348,7 +348,7 @@ describe("helpers of the page", () => {
       "src/pal.ts"
     ]
     const tree = treeOf(paths.map((path) => ({ path, size_bytes: 0 })))
-    /** Applies the definition: each word is in the path with its letters in order. */
+    /** Tests whether the path contains the letters of each word in order. This is the definition of a match. */
     const holds = (path: string, words: string): boolean =>
       words
         .split(" ")
@@ -389,7 +389,7 @@ describe("helpers of the page", () => {
 })
 
 describe.skipIf(!hasChromium())("50,000 files in a browser", () => {
-  it("are drawn as a few rows, and can be filtered and scrolled to the end", async () => {
+  it("are rendered as a few rows, and can be filtered and scrolled to the end", async () => {
     const many: Record<string, string> = {}
     for (let i = 0; i < 50_000; i++) many[`package${i % 50}/module${Math.floor(i / 50) % 20}/file${i}.ts`] = ""
     many["zebra.txt"] = "striped"

@@ -50,7 +50,7 @@ describe("the layout of lines", () => {
   })
 })
 
-describe.skipIf(!hasChromium())("large files in a browser", () => {
+describe.skipIf(!hasChromium())("the views of large files in a browser", () => {
   let browser: Browser
   let served: Served
   let page: Page

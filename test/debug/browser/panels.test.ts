@@ -199,7 +199,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view:", () => {
         }
       }))
 
-    it("with the policy state show the latest item first", () =>
+    it("with the policy `state` show the latest item first", () =>
       visit("slices/Mood?session=main", async (page) => {
         await page.getByText("#1 · the latest").waitFor()
         await soon(async () => (await page.locator(".json-body").allInnerTexts()).map((body) => JSON.parse(body))).toEqual([
@@ -208,7 +208,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view:", () => {
         ])
       }))
 
-    it("with the policy log are shown in their order, page by page", () =>
+    it("with the policy `log` show the items in order, page by page", () =>
       visit("slices/Plan?session=main", async (page) => {
         const steps = async () => (await page.locator(".json-body").allInnerTexts()).map((body) => JSON.parse(body).step)
         await soon(steps).toEqual(Array.from({ length: 50 }, (_, index) => index + 1))
@@ -267,7 +267,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view:", () => {
         await soon(() => rowsOf(page, "Changed files").count()).toBe(1)
       }))
 
-    it("open the first file, unless the user has chosen a filter before they are loaded", () =>
+    it("open the first file when they are loaded, unless the user has already chosen a filter", () =>
       visit("events", async (page) => {
         await rowsOf(page, "Events").first().waitFor()
         const drawn = page.evaluate<string>(`new Promise((resolve) => {
@@ -354,7 +354,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view:", () => {
         await sideOf(page, "Before").waitFor()
       }))
 
-    it("are visited with keys, and the key at the last change opens the next file", () =>
+    it("are visited with keys, and after the last change the key opens the next file", () =>
       visit("changes/src/there.ts?mode=split", async (page) => {
         await page.getByText("The file was moved, and its content is unchanged.").waitFor()
         await soon(() => page.locator(".diff-title").innerText()).toContain("src/here.ts → src/there.ts")

@@ -69,7 +69,7 @@ export const after: Files = {
 
 const begun = Date.UTC(2026, 0, 2, 3, 4, 5)
 
-/** The number of calls, and the indexes of those that fail or read; all others write `src/values.ts` successfully. */
+/** The number of calls, and the indexes of the calls that fail or read. All other calls write `src/values.ts` successfully. */
 export const calls = 60
 export const failing = [7, 23, 41]
 export const reading = [3, 33]

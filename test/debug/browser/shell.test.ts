@@ -287,7 +287,7 @@ describe.skipIf(!hasChromium())("the frame of the debug view", () => {
       ))
   })
 
-  it("says Live only after the first event of the server has arrived", async () => {
+  it("shows the word Live only after the first event of the server has arrived", async () => {
     const served = await serveWorkspace(files)
     const context = await browser.newContext(desk)
     try {

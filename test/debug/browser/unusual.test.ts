@@ -91,7 +91,7 @@ describe.skipIf(!hasChromium())("the page in unusual cases", () => {
     assert.notInclude(await changes.innerText(), replaced)
   })
 
-  it("does not show the number of snapshots on the tab of changes", async () => {
+  it("does not show the number of snapshots on the Changes tab", async () => {
     await page.locator(".tabs a", { hasText: "Events" }).locator(".tab-count").waitFor()
     await soon(() => page.locator(".tabs a", { hasText: "Changes" }).innerText()).toBe("Changes")
   })

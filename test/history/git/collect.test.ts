@@ -41,7 +41,7 @@ const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
 const packsIn = (store: Store): ReadonlyArray<string> =>
   Fs.readdirSync(store.packDirectory).filter((name) => name.endsWith(".pack"))
 
-/** Returns a random tree whose files partly recur in other trees. */
+/** Returns a random tree. Some of its files are also in other trees. */
 const treeOf = (next: () => number): Tree =>
   Object.fromEntries(
     Array.from({ length: 1 + Math.floor(next() * 8) }, () => [
@@ -58,7 +58,7 @@ const asText = (tree: Tree): Record<string, string> =>
 interface Expected {
   readonly taken: Taken
   readonly tree: Tree
-  /** The id of the tree in git, when the tree was stored. */
+  /** The id of the tree in git, as computed when the tree was stored. */
   readonly id: string
 }
 
@@ -249,7 +249,7 @@ describe.runIf(hasGit)("collecting objects", () => {
     )
   }
 
-  it.effect("keeps the pack when the new one equals one of its sources", () =>
+  it.effect("keeps a pack if the merged pack is identical to it", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const expected = yield* many(store, 3, random(16))
@@ -312,7 +312,7 @@ describe.runIf(hasGit)("an index with wrong offsets", () => {
       const [pack] = packsIn(store)
       const path = join(store.packDirectory, pack!.replace(".pack", ".idx"))
       const index = Fs.readFileSync(path)
-      // The offset of the first object, behind the ids and their checksums, now points into the table of 64-bit
+      // The offset of the first object, after the ids and their checksums, now points into the table of 64-bit
       // offsets.
       const count = index.readUInt32BE(8 + 255 * 4)
       index.writeUInt32BE(0x80000007, 8 + 256 * 4 + count * 24)
@@ -369,7 +369,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
           yield* other.snapshots.remove(made[at]!.taken.id)
           yield* other.withoutRemoval(
             Effect.gen(function* () {
-              // Like a capture: an existing commit is reused only if all of its objects exist.
+              // Behaves like a capture: reuses an existing commit only if all of its objects exist.
               const [there] = yield* other.reader.sizes([made[at]!.taken.commit])
               const isWhole =
                 there !== undefined &&
@@ -608,12 +608,12 @@ describe.runIf(hasGit && needs("collecting on a disk that is full", canMount, "r
     const pieces = (next: () => number, count: number) => Array.from({ length: count }, () => noise(next, size))
     const files = (all: ReadonlyArray<Buffer>): Tree => Object.fromEntries(all.map((bytes, i) => [`f${i}`, bytes]))
 
-    it.effect("frees the space of useless objects although the old and the new pack do not fit at the same time", () =>
+    it.effect("frees the space of unreachable objects even if the old and the new pack do not fit on the disk together", () =>
       Effect.gen(function* () {
         const next = random(14)
         const base = yield* disk("size=12m")
         const store = yield* open(join(base, "store"))
-        // One pack of 8 MiB, of which 2 MiB stay in use. Twice that does not fit.
+        // A pack of 8 MiB, of which 2 MiB are in use. The disk has no space for a second pack of that size.
         const many = pieces(next, 16)
         const all = yield* snapshot(store, files(many))
         const kept = yield* put(store, files(many.slice(0, 4)), 2)

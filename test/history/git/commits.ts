@@ -16,11 +16,11 @@ const program = (tree: Tree, seconds: number, message: string, ref: string): Buf
     ),
     data(message),
     ...Object.entries(tree).flatMap(([path, bytes]) => [Buffer.from(`M 100644 inline ${path}\n`), data(bytes)]),
-    // The reference only names the place of the commit.
+    // fast-import needs a reference for the commit. The input then deletes the reference.
     Buffer.from(`get-mark :1\nreset ${ref}\nfrom ${"0".repeat(40)}\n\ndone\n`)
   ])
 
-/** Writes a commit of this tree in a pack of its own, without a reference to it. */
+/** Writes a commit of the tree as a separate pack, without a reference to the commit. */
 export const commit = (store: Store, tree: Tree, seconds = 1, message = "a snapshot"): Effect.Effect<string, StoreFault> =>
   Effect.map(
     store.git.run(["-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--force", "--done"], {

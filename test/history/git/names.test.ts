@@ -67,7 +67,7 @@ const text = Arbitrary.filter(
   isText
 )
 
-/** Bytes of all sorts, with a preference for the dangerous ones. */
+/** Random sequences of bytes and of pieces of names that git could misread. */
 const bytes = Arbitrary.map(
   Arbitrary.array(
     oneOf([
@@ -190,7 +190,7 @@ describe("names in git trees:", () => {
     { arbitrary: { runs: 3000 } }
   )
 
-  it.prop("no encoded name holds a slash, a backslash, a control character or invalid UTF-8", [segment], ([segment]) => {
+  it.prop("no encoded name contains a slash, a backslash, a control character or invalid UTF-8", [segment], ([segment]) => {
     const stored = encodeName(segment)
     assert.isTrue(Buffer.from(stored.toString()).equals(stored))
     assert.notMatch(stored.toString(), /[/\\\0-\x1f\x7f]/)
@@ -245,7 +245,7 @@ describe.runIf(hasGit)("names that git refuses", () => {
       .map(([, id]) => byId.get(id!)!)
   })
 
-  it.live("are all stored under other names, which git accepts", () =>
+  it.live("are all encoded as names that git accepts", () =>
     Effect.gen(function* () {
       const names = candidates()
       const bad = yield* refused(names.map((name) => Buffer.from(name)))
@@ -257,7 +257,7 @@ describe.runIf(hasGit)("names that git refuses", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("can be added to an index with every protection of git", () =>
+  it.live("can be added to an index under their encoded names, even with every protection of git", () =>
     Effect.gen(function* () {
       const directory = yield* store
       const takes = (name: string): boolean => {

@@ -103,7 +103,7 @@ describe.runIf(hasGit)("packs that git reads", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("have the same index that git would make, with 64-bit offsets too", () =>
+  it.live("have the same index that git would make, even with 64-bit offsets", () =>
     Effect.gen(function* () {
       const directory = yield* store
       for (const wideFrom of [undefined, 0x8000, 29]) {
@@ -204,7 +204,7 @@ describe.runIf(hasGit)("packs that git reads", () => {
   }
 
   it.live.prop(
-    "hold trees with every awkward name, mode, link and empty directory",
+    "contain trees with every unusual name, mode, symlink and empty directory",
     [tree],
     ([tree]) =>
       Effect.gen(function* () {
@@ -296,14 +296,14 @@ describe("packs", () => {
     for (let i = 0; i < 50; i++) writer.add("blob", Buffer.from(`content ${i}`))
     yield* writer.addStream(2_000_000, parts(noise(2_000_000), 65_536))
   })
-  /** The name of a pack that was written without incident. */
+  /** The name of a pack that was written without a failure or an interruption. */
   const usual = Effect.scoped(
     Effect.flatMap(temporary, (directory) =>
       Effect.flatMap(open(directory), (writer) => Effect.andThen(filled(writer), writer.finish))
     )
   )
 
-  it.live("have the ids of git for every size", () =>
+  it.live("give objects of every size the id that git gives them", () =>
     Effect.gen(function* () {
       const writer = yield* open(yield* temporary)
       for (const size of [0, 10, 32_767, 32_768, 32_769, 200_000]) {
@@ -392,7 +392,7 @@ describe("packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("hold one copy of content that is added and streamed concurrently", () =>
+  it.live("contain one copy of content that is added and streamed concurrently", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
       const writer = yield* open(directory)
@@ -557,7 +557,7 @@ describe("indexes of packs", () => {
   const idsOf = (names: ReadonlyArray<string>) =>
     names.map((name) => createHash("sha1").update(`blob ${name.length}\0${name}`).digest("hex"))
 
-  it.live("know all objects of all packs and no others", () =>
+  it.live("list all objects of all packs and no others", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
       for (const prefix of ["a", "b", "c"]) yield* write(directory, range(prefix, 3000))

@@ -12,7 +12,7 @@ import { directory, hasGit } from "./support.ts"
 const withPath = <A, E, R>(path: string, effect: Effect.Effect<A, E, R>) =>
   Effect.provideService(effect, ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { PATH: path } }))
 
-/** Writes a program called git into a directory of its own, and returns that directory. */
+/** Writes a program with the name git into a new directory, and returns the directory. */
 const pretend = (base: string, name: string, script: string): string => {
   const at = join(base, name)
   Fs.mkdirSync(at)
@@ -143,7 +143,7 @@ describe("a run of git", () => {
           .trim()
           .split("\n")
           .map((line) => line.split("=")[0]!)
-          // The shell adds these by itself.
+          // The shell adds these variables.
           .filter((name) => !["PWD", "OLDPWD", "SHLVL", "_"].includes(name))
         assert.deepStrictEqual(names.sort(), [
           "GIT_ATTR_NOSYSTEM",

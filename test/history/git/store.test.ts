@@ -116,7 +116,7 @@ describe.runIf(hasGit)("a store", () => {
       const du = Number(execFileSync("du", ["-s", "-B1", store.directory], { encoding: "utf8" }).split("\t")[0])
       const { bytes, objects, packs, snapshots } = yield* store.stats
       assert.deepStrictEqual({ bytes, packs, snapshots }, { bytes: du, packs: 3, snapshots: 3 })
-      // The unchanged blob is in each of the three packs, as fast-import writes them apart.
+      // The unchanged blob is in each of the three packs, because fast-import writes each pack separately.
       assert.isAtLeast(objects, allObjects(store).length)
     })
   )
@@ -124,7 +124,7 @@ describe.runIf(hasGit)("a store", () => {
 
 const foreignUser = 65534
 
-/** Changes to a store, and the words of the refusal. */
+/** Changes to a store, and the message of the refusal. */
 const tampered: ReadonlyArray<readonly [what: string, change: (store: string) => void, words: string]> = [
   ["an include in its config", append("config", "[include]\n\tpath = /tmp/evil\n"), "include.path"],
   ["a conditional include", append("config", '[includeIf "gitdir:/"]\n\tpath = /tmp/evil\n'), "includeif.gitdir:/.path"],

@@ -24,7 +24,7 @@ const between = (minimum: number, maximum: number) => Arbitrary.schema(Schema.In
 const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
   Arbitrary.map(between(0, values.length - 1), (i) => values[i]!)
 
-/** Names of few characters, so that directories often sort differently because of the slash behind their names. */
+/** Names of few characters, so that the slash after the name of a directory often changes the order. */
 const segment = Arbitrary.map(
   Arbitrary.array(oneOf(["a", "b", "-", ".", "0", "é", "😀", "\uffee", " ", ".git", "%fs-algebra%", "modes"]), {
     minLength: 1,

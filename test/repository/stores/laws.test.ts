@@ -43,7 +43,7 @@ const mutants: Readonly<
       blobs: { get: (hash, range) => Effect.map(blobs.get(hash, range), (found) => found.slice(0, 1 << 20)) }
     })),
     "get returns the content of each size",
-    "the largest content is stored whole, and its ranges are read at any place"
+    "the largest content is stored completely, and any range of it can be read"
   ],
   "an end instead of a length": [
     layerOf((blobs) => ({
@@ -68,7 +68,7 @@ const mutants: Readonly<
       blobs: { get: (hash, range) => Effect.catch(blobs.get(hash, range), () => Effect.succeed(new Uint8Array())) }
     })),
     "get of an unknown hash fails with missing, with and without a range",
-    "a text that is no hash is unknown in each operation",
+    "every operation treats a text that is not a hash as an unknown hash",
     "delete removes contents and ignores unknown hashes"
   ],
   "a failing deletion of unknown hashes": [
@@ -81,7 +81,7 @@ const mutants: Readonly<
           )
       }
     })),
-    "a text that is no hash is unknown in each operation",
+    "every operation treats a text that is not a hash as an unknown hash",
     "delete removes contents and ignores unknown hashes"
   ],
   "an array that is shared with the caller": [
@@ -95,13 +95,13 @@ const mutants: Readonly<
         }
       }
     }),
-    "the caller may change its array after the call, and the array of an answer"
+    "changing the array given to put, or returned by get, does not change the stored content"
   ],
   "answers that are buffers": [
     layerOf((blobs) => ({
       blobs: { get: (hash, range) => Effect.map(blobs.get(hash, range), (found) => Buffer.from(found)) }
     })),
-    "an answer is a plain array of its own size"
+    "get returns a Uint8Array whose buffer has no other bytes"
   ],
   "content that is listed twice": [
     layerOf((blobs) => ({ blobs: { list: Stream.concat(blobs.list, blobs.list) } })),
@@ -110,8 +110,8 @@ const mutants: Readonly<
   ],
   "all hashes exist": [
     layerOf(() => ({ blobs: { has: (hashes) => Effect.succeed(new Set(hashes)) } })),
-    "has returns those of the hashes that exist",
-    "delete removes the whole of the largest content"
+    "has returns the given hashes that exist",
+    "delete removes the largest content completely"
   ],
   "content that exists before it is stored": [
     layerOf((blobs) => {
@@ -140,7 +140,7 @@ const mutants: Readonly<
   "a list that is empty": [
     layerOf((_, heads) => ({ blobs: { list: Stream.empty }, heads: { list: Stream.filter(heads.list, () => false) } })),
     "a reader may stop in the middle of a list",
-    "compareAndSet creates a workspace once"
+    "compareAndSet creates a workspace only once"
   ],
   "times that stay": [
     layerOf((blobs) => ({ blobs: { list: Stream.map(blobs.list, ({ hash }) => ({ hash, storedAt: epoch })) } })),
@@ -165,7 +165,7 @@ const mutants: Readonly<
           Effect.flatMap(heads.get(workspace), (found) => heads.compareAndSet(workspace, found, next))
       }
     })),
-    "compareAndSet creates a workspace once",
+    "compareAndSet creates a workspace only once",
     "compareAndSet replaces only the expected head, and compares each field",
     "delete removes a workspace if its head is expected"
   ],
@@ -182,8 +182,8 @@ const mutants: Readonly<
       }
     })),
     "compareAndSet replaces only the expected head, and compares each field",
-    "of 32 concurrent callers with one expected head exactly one gets true",
-    "no head of callers that retry is lost"
+    "exactly one of 32 concurrent callers with the same expected head gets true",
+    "concurrent callers that retry store every head exactly once"
   ],
   "times in whole seconds": [
     layerOf((_, heads) => ({
@@ -199,7 +199,7 @@ const mutants: Readonly<
           )
       }
     })),
-    "a head that was read is the expected head of the next call",
+    "compareAndSet accepts a head from get as the expected head",
     "each field of a head is kept exactly"
   ],
   "deletion without comparing": [
@@ -214,7 +214,7 @@ const mutants: Readonly<
       }
     })),
     "delete removes a workspace if its head is expected",
-    "of concurrent deletions and replacements exactly one succeeds"
+    "exactly one of several concurrent deletions and replacements succeeds"
   ],
   "names without case": [
     layerOf((_, heads) => ({
@@ -223,13 +223,13 @@ const mutants: Readonly<
         compareAndSet: (workspace, expected, next) => heads.compareAndSet(workspace.toLowerCase(), expected, next)
       }
     })),
-    "each valid name has a head of its own, and list returns the names"
+    "each valid name has its own head, and list returns the names"
   ],
   "names without checks": [
     layerOf((_, heads) => ({
       heads: { get: (workspace) => Effect.catch(heads.get(workspace), () => Effect.succeed(undefined)) }
     })),
-    "an invalid name fails with invalid in each operation"
+    "every operation on an invalid name fails with invalid"
   ],
   "heads without checks": [
     layerOf((_, heads) => ({
@@ -238,12 +238,12 @@ const mutants: Readonly<
           Effect.catch(heads.compareAndSet(workspace, expected, next), () => Effect.succeed(true))
       }
     })),
-    "an invalid name fails with invalid in each operation",
-    "an invalid head fails with invalid and changes nothing"
+    "every operation on an invalid name fails with invalid",
+    "compareAndSet with an invalid head fails with invalid and changes nothing"
   ],
   "changes without the first head": [
     layerOf((_, heads) => ({ heads: { changes: (workspace) => Stream.drop(heads.changes(workspace), 1) } })),
-    "changes returns the head, and then each later head or at least the last one",
+    "changes returns the current head and then later heads, at least the last one",
     "changes waits for a workspace that does not exist, and continues after its deletion",
     "many readers of changes each get the last head, and may stop at any time"
   ],
@@ -251,7 +251,7 @@ const mutants: Readonly<
     layerOf((_, heads) => ({
       heads: { changes: (workspace) => Stream.flatMap(heads.changes(workspace), (head) => Stream.make(head, head)) }
     })),
-    "changes returns the head, and then each later head or at least the last one"
+    "changes returns the current head and then later heads, at least the last one"
   ],
   "changes that end at some head": [
     layerOf((_, heads) => ({

@@ -18,7 +18,7 @@ import { posixHost } from "./subjects.ts"
 const canPlay = process.platform === "linux" && Fs.existsSync("/proc/self/fd")
 if (!canPlay) console.log("skipped: the attack on PosixHost, which is race-free only on Linux with /proc")
 
-/** A directory on a disk in memory where there is one, because the attacker is fastest there. */
+/** A directory on a disk in memory if possible, because the attacker is fastest there. */
 const base = Fs.mkdtempSync(join(Fs.realpathSync(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()), "fs-algebra-attack-"))
 const program: Program = canPlay ? compile(base) : inNode
 let grounds = 0

@@ -1,6 +1,6 @@
 /**
- * The ground of an attack: a root, a tree outside that no call may touch, and the directories that stand in turn at the
- * attacked path. The tests hold these by descriptors and read them through `/proc/self/fd`, so that no swap misleads the judge.
+ * The ground of an attack: a root, a tree outside that no call may touch, and the directories that take turns at the attacked
+ * path. The tests open these directories, and read them through `/proc/self/fd`, so that no swap misleads the checks.
  */
 import * as Fs from "node:fs"
 import { join } from "node:path"
@@ -18,7 +18,7 @@ export const fileText = (mark: Mark): string => mark.repeat(1000 + extra[mark])
 export const largeText = (mark: Mark): string => mark.repeat(100_000 + extra[mark])
 export const linkText = (mark: Mark): string => `${mark}-target`
 
-/** A name that exists only outside, so that a call that shows it was there. */
+/** A name that exists only outside. A call whose result contains this name has read the outside. */
 export const secretName = "secret"
 
 export const names = (mark: Mark): ReadonlyArray<string> =>
@@ -84,7 +84,7 @@ const times = (descriptor: number, isReadable: boolean): string => {
 
 /**
  * Removes a tree that an attacker may still change. `rmSync` fails if an entry becomes a link, or a directory gets a new
- * entry, after it was read; then the rest is removed again.
+ * entry, after it was read. The removal is then repeated.
  */
 export const removeAttacked = (path: string): void => {
   for (let left = 1000; ; left--) {
@@ -151,7 +151,7 @@ export const untouchable = (directory: string, build: (directory: string) => voi
 
 export type Untouchable = ReturnType<typeof untouchable>
 
-/** A directory that may stand at the attacked path, found by its descriptor wherever it is. */
+/** A directory that can be at the attacked path. Its descriptor finds the directory after any move. */
 export interface Place {
   readonly mark: Mark
   readonly at: (name: string) => string
@@ -170,7 +170,7 @@ const hold = (path: string, mark: Mark): Place => {
 export interface Ground {
   readonly root: string
   readonly outside: Untouchable
-  /** A directory inside the root that is never swapped. A change of it was meant for another directory. */
+  /** A directory inside the root that is never swapped. If it changes, a call acted on the wrong directory. */
   readonly bystander: Untouchable
   readonly at: string
   /** The places, or none where the attacker makes new directories all the time. */

@@ -70,7 +70,7 @@ const isUnfit = (operation: Operation, failure: Failure, ground: Ground): string
     : undefined
 }
 
-/** Tests for a code that helps no caller: one that has an error of its own, or that comes from an entry of the wrong kind. */
+/** Tests whether the error hides its cause: its code has a specific error, or it blames the caller for an exchanged entry. */
 const isMisnamed = (operation: Operation, failure: Failure): boolean => {
   const { _tag, code } = failure as { readonly _tag: string; readonly code?: string }
   if (code !== undefined) return /^(?:EINVAL|EISDIR|ENOTDIR|ELOOP|ENOENT|EEXIST|[A-Z][a-z]+[A-Za-z]*)$/.test(code)

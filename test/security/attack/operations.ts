@@ -209,7 +209,7 @@ const readWhole = ({ port }: Subject, ground: Ground, name: string): Effect.Effe
   Effect.scoped(
     Effect.gen(function* () {
       const { read, stat } = yield* port.open(below(ground, name))
-      // The bytes must belong to the opened file, even if another one stands there now.
+      // The bytes must belong to the opened file, even if another file is at its path now.
       yield* Effect.yieldNow
       const half = Math.floor(stat.sizeBytes / 2)
       const pieces = [yield* read(0, half), yield* read(half, stat.sizeBytes - half)]

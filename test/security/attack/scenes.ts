@@ -41,7 +41,7 @@ export const actsFor = (engine: Engine): ReadonlyArray<Act> =>
 /** Returns the operation of a name: `service write over a file` and `service write with parents` both test `service write`. */
 export const operationOf = (name: string): string => /^(?:service )?[\w.]+/.exec(name)![0]
 
-/** The wanted attempts per operation, over all its variants and scenes. */
+/** The required number of attempts for each operation, in all its variants and scenes together. */
 export const wanted = isSoak ? Number(process.env["FS_ALGEBRA_ATTEMPTS"] ?? 1_000_000) : 0
 
 const tries = (operation: string): number =>

@@ -44,7 +44,7 @@ export const asKernel = (tree: Tree, path: string, follow: boolean): Outcome => 
 
 /**
  * Tests whether the kernel agrees with the copy. At ".." above the root the kernel restarts without its fast walk, but keeps
- * the count of links (fs/namei.c). It therefore reports a way out behind more than twenty links as a loop.
+ * the count of links (fs/namei.c). So it reports an escape after more than twenty links as a loop.
  */
 export const isCopied = (copy: Outcome, at: string | undefined, no: string | undefined): boolean =>
   "at" in copy ? copy.at === at : copy.no === no || (copy.no === "EXDEV" && no === "ELOOP" && copy.links > mostLinks / 2)
@@ -63,8 +63,8 @@ export const climbs = (directory: string, text: string): boolean => {
 export type Verdict = { readonly at: string } | { readonly fails: "NotFound" | "InvalidPath" | "AccessDenied" }
 
 /**
- * Walks as C-39 says. A link that leaves is refused by its text, before the entries that it names are read. Slashes and dots
- * after a name are no part of a link's text or a caller's path.
+ * Walks as C-39 says. A link that leads out is refused by its text, before any entry in its target path is read. Empty segments
+ * and segments of one dot are ignored, in the path of the caller and in the text of a link.
  */
 export const asPromised = (tree: Tree, path: string, follow: boolean): Verdict => {
   let todo = path.split("/")

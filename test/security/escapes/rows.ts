@@ -3,7 +3,7 @@
  * rules for `RESOLVE_BENEATH`, and a list of known attacks on paths. C-01 to C-06 and C-39 define the answers.
  *
  * In a link's text, `$ROOT` and `$OUT` are the host paths of the root and of a directory outside. `$FD` is an open descriptor
- * of the latter. The entries outside have the same names as those inside, so that a wrong way out finds something.
+ * of the latter. The entries outside have the same names as those inside, so that an escape finds an entry.
  */
 import { directory, file, link, type Tree } from "./tree.ts"
 import {

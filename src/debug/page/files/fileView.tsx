@@ -27,9 +27,9 @@ type Part = NonNullable<FileContent["part"]>
 
 /** Returns the number of the part that the address selects with `part` or `line`. If both are given, `line` has priority. */
 const partAsked = (part: Part | undefined): number | undefined => {
-  const { line, part: asked } = place.value.params
+  const { line, part: requestedPart } = place.value.params
   if (part !== undefined && line !== undefined) return partOfLine(part.first_lines, Number(line))
-  return asked === undefined ? undefined : Number(asked)
+  return requestedPart === undefined ? undefined : Number(requestedPart)
 }
 
 const shown = (number: number): string => number.toLocaleString("en")
@@ -89,7 +89,7 @@ const table = () => import("./table.tsx").then(({ Table }) => Table)
 const history = () => import("../panels/index.ts").then(({ History }) => History)
 const json = () => import("./json.ts")
 
-/** The sizes in bytes above which a form of display is used only on request, because its layout takes seconds. */
+/** The largest file, in bytes, for which a form is chosen automatically. The layout of a larger file takes seconds. */
 const maxAutomaticBytes: Partial<Record<Form, number>> = { json: 2_000_000, markdown: 500_000, table: 8_000_000 }
 
 const Crumbs = ({ path }: { readonly path: string }) => {
@@ -319,10 +319,10 @@ const initiallyRequested = (path: string): RequestedPart => {
 }
 
 const useFile = (path: string) => {
-  const [kept, setKeptRequest] = useState<RequestedPart>(() => initiallyRequested(path))
-  const requestedPart = kept.path === path ? kept : initiallyRequested(path)
+  const [keptRequest, setKeptRequest] = useState<RequestedPart>(() => initiallyRequested(path))
+  const requestedPart = keptRequest.path === path ? keptRequest : initiallyRequested(path)
   const { line, part } = requestedPart
-  const asked = useRequest(
+  const response = useRequest(
     async (signal) => {
       const isMissing = (error: unknown): boolean => error instanceof Api.ApiError && error.status === 404
       try {
@@ -339,20 +339,20 @@ const useFile = (path: string) => {
     [path, at.value, version.value, part, part === undefined ? line : undefined]
   )
   // Ignore a response for a file that is no longer shown.
-  const value = asked.value?.path === path ? asked.value : undefined
+  const value = response.value?.path === path ? response.value : undefined
   const loadedPart = value?.file?.part
   const next = partAsked(loadedPart)
   useEffect(() => {
-    if (requestedPart !== kept) setKeptRequest(requestedPart)
-    else if (loadedPart !== undefined && (next ?? 0) !== loadedPart.number && !asked.isLoading)
+    if (requestedPart !== keptRequest) setKeptRequest(requestedPart)
+    else if (loadedPart !== undefined && (next ?? 0) !== loadedPart.number && !response.isLoading)
       setKeptRequest({ path, part: next ?? 0 })
-  }, [path, loadedPart, next, asked.isLoading])
-  return { ...asked, value }
+  }, [path, loadedPart, next, response.isLoading])
+  return { ...response, value }
 }
 
 export const FileView = ({ path }: { readonly path: string }) => {
-  const asked = useFile(path)
-  const file = asked.value?.file
+  const response = useFile(path)
+  const file = response.value?.file
   const form = file === undefined ? undefined : formOf(file)
   const formNames = form === undefined || (form === "image" && file?.kind !== "text") ? undefined : formLabels[form]
   const canBeFormatted = file !== undefined && !file.truncated
@@ -467,9 +467,9 @@ export const FileView = ({ path }: { readonly path: string }) => {
       ) : null}
       <div class={`file-split ${isHistoryShown.value ? "has-history" : ""}`}>
         <div class="file-body">
-          {asked.error !== undefined ? (
-            <ErrorMessage message={asked.error} retry={asked.askAgain} />
-          ) : asked.value === undefined ? null : file === undefined || form === undefined ? (
+          {response.error !== undefined ? (
+            <ErrorMessage message={response.error} retry={response.askAgain} />
+          ) : response.value === undefined ? null : file === undefined || form === undefined ? (
             <Empty title="There is no such file">
               <p>
                 {at.value === undefined

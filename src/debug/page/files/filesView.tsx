@@ -28,7 +28,7 @@ import type { Node } from "./tree.ts"
 const [minWidth, maxWidth, defaultWidth] = [180, 640, 288]
 const key = "fs-algebra.tree-width"
 
-const kept = (): number => {
+const readStoredWidth = (): number => {
   try {
     const width = Number(localStorage.getItem(key) ?? defaultWidth)
     return width >= minWidth && width <= maxWidth ? width : defaultWidth
@@ -39,7 +39,7 @@ const kept = (): number => {
 
 const Divider = () => {
   const element = useRef<HTMLDivElement>(null)
-  const width = useRef(kept())
+  const width = useRef(readStoredWidth())
   const setWidth = (wanted: number): void => {
     width.current = Math.round(Math.max(minWidth, Math.min(maxWidth, wanted)))
     document.documentElement.style.setProperty("--tree-width", `${width.current}px`)

@@ -57,7 +57,7 @@ const storedOpenDirectories = signal<ReadonlySet<string> | undefined>(undefined)
 const keyOf = (): string => `fs-algebra.open:${meta.value?.kind}:${meta.value?.path}`
 let keptKey = ""
 
-const kept = (): ReadonlySet<string> | undefined => {
+const readStoredDirectories = (): ReadonlySet<string> | undefined => {
   try {
     const text = sessionStorage.getItem(keyOf())
     return text === null ? undefined : new Set(JSON.parse(text) as ReadonlyArray<string>)
@@ -81,7 +81,7 @@ effect(() => {
   const key = keyOf()
   if (key === keptKey) return
   keptKey = key
-  storedOpenDirectories.value = kept() ?? initiallyOpen(now.tree)
+  storedOpenDirectories.value = readStoredDirectories() ?? initiallyOpen(now.tree)
 })
 
 const noDirectories: ReadonlySet<string> = new Set()

@@ -106,10 +106,10 @@ export const initiallyOpen = (tree: Tree): ReadonlySet<string> => {
     for (const { kind, path } of tree.nodes.values()) if (kind === "directory") open.add(path)
     return open
   }
-  let [only, another] = tree.root.children
-  while (only !== undefined && another === undefined && only.kind === "directory") {
+  let [only, second] = tree.root.children
+  while (only !== undefined && second === undefined && only.kind === "directory") {
     open.add(only.path)
-    ;[only, another] = only.children
+    ;[only, second] = only.children
   }
   return open
 }

@@ -78,8 +78,8 @@ export const Changes = () => {
   const all = snapshots.value
   const { params, path } = place.value
   const to = at.value
-  const asked = params["with"]
-  const from = asked === currentSource ? undefined : (asked ?? previousSnapshot(all, to))
+  const requestedFrom = params["with"]
+  const from = requestedFrom === currentSource ? undefined : (requestedFrom ?? previousSnapshot(all, to))
   const isNarrow = useNarrow()
   const now = useNow(30_000)
   const [text, setText] = useState("")

@@ -125,7 +125,7 @@ const filtered = (events: ReadonlyArray<Event>, { outcome, session, text, tool }
 }
 
 const Row = ({
-  beginning,
+  startMillis,
   event,
   href,
   isChosen,
@@ -135,7 +135,7 @@ const Row = ({
   readonly href: string
   readonly isChosen: boolean
   readonly isStop: boolean
-  readonly beginning: number | undefined
+  readonly startMillis: number | undefined
 }) => {
   const millis = millisOf(event.at)
   const outcome = outcomeOf(event)
@@ -158,11 +158,11 @@ const Row = ({
       </span>
       <span class="event-size num">{event.size_bytes === undefined ? "" : bytes(event.size_bytes)}</span>
       <span class="event-took num">{event.duration_millis === undefined ? "" : formatDuration(event.duration_millis)}</span>
-      {millis === undefined || beginning === undefined ? (
+      {millis === undefined || startMillis === undefined ? (
         <span class="event-time num faint">—</span>
       ) : (
         <time class="event-time num" dateTime={event.at!} title={formatAbsolute(millis)}>
-          {formatSince(millis - beginning)}
+          {formatSince(millis - startMillis)}
         </time>
       )}
     </a>
@@ -193,7 +193,7 @@ export const Events = () => {
     [found, span?.[0], span?.[1]]
   )
   const marks = useMemo(() => marksOf(found), [found])
-  const beginning = useMemo(() => items.map(({ at }) => millisOf(at)).find((millis) => millis !== undefined), [items])
+  const startMillis = useMemo(() => items.map(({ at }) => millisOf(at)).find((millis) => millis !== undefined), [items])
 
   const chosen = path === "" ? undefined : items[Number(path)]
   const position = chosen === undefined ? -1 : rows.indexOf(chosen)
@@ -300,7 +300,7 @@ export const Events = () => {
                     href={hrefTo(event)}
                     isChosen={event === chosen}
                     isStop={event === chosen || (position < 0 && index === 0)}
-                    beginning={beginning}
+                    startMillis={startMillis}
                   />
                 )
               }}

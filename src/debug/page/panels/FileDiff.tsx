@@ -97,9 +97,9 @@ interface Sides {
   readonly after: FileContent | undefined
 }
 
-const undefinedIfMissing = async (asked: Promise<FileContent>): Promise<FileContent | undefined> => {
+const undefinedIfMissing = async (response: Promise<FileContent>): Promise<FileContent | undefined> => {
   try {
-    return await asked
+    return await response
   } catch (error) {
     if (error instanceof Api.ApiError && error.status === 404) return undefined
     throw error

@@ -61,75 +61,76 @@ const useJournal = (journalQuery: JournalQuery, isAtTop: () => boolean) => {
   const { generation, has_journal } = meta.value ?? {}
 
   const runRequest = async (
-    held: LoadedJournal,
+    loaded: LoadedJournal,
     ask: () => Promise<JournalPage>,
     take: (page: JournalPage) => void
   ): Promise<void> => {
-    if (held.isAsking) return
-    held.isAsking = true
+    if (loaded.isAsking) return
+    loaded.isAsking = true
     render()
     try {
       const page = await ask()
       take(page)
-      held.error = undefined
+      loaded.error = undefined
     } catch (error) {
-      held.error = Api.errorMessage(error)
+      loaded.error = Api.errorMessage(error)
     }
-    held.isAsking = false
+    loaded.isAsking = false
     // Do not render for a query that is no longer shown.
-    if (held === ref.current) render()
+    if (loaded === ref.current) render()
   }
 
   useEffect(() => {
     if (has_journal !== true) return
-    const held = new LoadedJournal()
-    ref.current = held
+    const loaded = new LoadedJournal()
+    ref.current = loaded
     void runRequest(
-      held,
+      loaded,
       () => Api.journal({ ...journalQuery, limit: pageSize }),
       ({ items, last, next }) => {
-        Object.assign(held, { items: latestFirst(items), last, next, isBegun: true })
+        Object.assign(loaded, { items: latestFirst(items), last, next, isBegun: true })
       }
     )
   }, [path, correlation, generation, has_journal, attempt])
 
-  const held = ref.current
+  const loaded = ref.current
   const liveLast = journalLast.value
   useEffect(() => {
-    if (!held.isBegun || held.isAsking || held.error !== undefined || liveLast === undefined || liveLast <= held.last) return
+    if (!loaded.isBegun || loaded.isAsking || loaded.error !== undefined || liveLast === undefined || liveLast <= loaded.last)
+      return
     void runRequest(
-      held,
-      () => Api.journal({ ...journalQuery, after: held.last, limit: maxPageEntries }),
+      loaded,
+      () => Api.journal({ ...journalQuery, after: loaded.last, limit: maxPageEntries }),
       ({ items, last, next }) => {
-        held.last = Math.max(next ?? last, held.last)
-        held.waiting = latestFirst([...items, ...held.waiting])
-        if (isAtTop()) show(held)
+        loaded.last = Math.max(next ?? last, loaded.last)
+        loaded.waiting = latestFirst([...items, ...loaded.waiting])
+        if (isAtTop()) show(loaded)
       }
     )
   })
 
-  const show = (held: LoadedJournal): void => {
-    held.items = latestFirst([...held.waiting, ...held.items])
-    held.waiting = []
+  const show = (loaded: LoadedJournal): void => {
+    loaded.items = latestFirst([...loaded.waiting, ...loaded.items])
+    loaded.waiting = []
   }
   const loadOlder = (): void => {
-    const before = held.next
-    if (before === null || held.error !== undefined) return
+    const before = loaded.next
+    if (before === null || loaded.error !== undefined) return
     void runRequest(
-      held,
+      loaded,
       () => Api.journal({ ...journalQuery, before, limit: maxPageEntries }),
       ({ items, next }) => {
-        held.items = latestFirst([...held.items, ...items])
-        held.next = items.length === 0 ? null : next
+        loaded.items = latestFirst([...loaded.items, ...items])
+        loaded.next = items.length === 0 ? null : next
       }
     )
   }
   return {
-    ...held,
+    ...loaded,
     again: () => again(),
     more: loadOlder,
     show: () => {
-      show(held)
+      show(loaded)
       render()
     }
   }
@@ -191,11 +192,11 @@ const useChanges = (path: string | undefined) => {
       signal
     )
   useEffect(() => setLoadedChanges(undefined), [path, version.value])
-  const asked = useRequest((signal) => requestPage(signal), [path, version.value, journalLast.value])
+  const request = useRequest((signal) => requestPage(signal), [path, version.value, journalLast.value])
   useEffect(() => {
-    const page = asked.value
-    if (page !== undefined && !asked.isLoading) setLoadedChanges((loadedChanges) => addLatestPage(loadedChanges, page))
-  }, [asked.value, asked.isLoading])
+    const page = request.value
+    if (page !== undefined && !request.isLoading) setLoadedChanges((loadedChanges) => addLatestPage(loadedChanges, page))
+  }, [request.value, request.isLoading])
   const loadOlder = (before: number): void => {
     requestPage(undefined, before).then(
       ({ items, next }) =>
@@ -206,7 +207,7 @@ const useChanges = (path: string | undefined) => {
       (error: unknown) => setError(Api.errorMessage(error))
     )
   }
-  return { known: loadedChanges, error: asked.error ?? error, again: asked.askAgain, older: loadOlder }
+  return { known: loadedChanges, error: request.error ?? error, again: request.askAgain, older: loadOlder }
 }
 
 const JournalChanges = ({ path, sought }: { readonly path: string | undefined; readonly sought: string }) => {
@@ -344,11 +345,11 @@ const kinds: ReadonlyArray<readonly [value: string, text: string]> = [
   ["faults", "Faults"]
 ]
 
-const isKind = ({ direction, fault, kind }: JournalItem, asked: string): boolean => {
-  if (asked === "requests") return direction === "request"
-  if (asked === "answers") return direction === "answer"
-  if (asked === "faults") return fault !== undefined
-  return asked === "" || kind === asked
+const isKind = ({ direction, fault, kind }: JournalItem, kindFilter: string): boolean => {
+  if (kindFilter === "requests") return direction === "request"
+  if (kindFilter === "answers") return direction === "answer"
+  if (kindFilter === "faults") return fault !== undefined
+  return kindFilter === "" || kind === kindFilter
 }
 
 const matchesText = ({ correlation_id, kind, path, summary, to_path }: JournalItem, searchText: string): boolean =>

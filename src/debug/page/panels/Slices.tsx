@@ -10,7 +10,7 @@ import { escapeLine, formatCount } from "./words.ts"
 
 const pageSize = 50
 
-/** The length of an item's JSON, in characters. A longer item is folded at first. */
+/** The maximum length, in characters, of an item's JSON that is unfolded at first. */
 const foldedCharacters = 1200
 
 const lengthOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0

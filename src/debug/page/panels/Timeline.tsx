@@ -21,24 +21,24 @@ interface EventsState {
 
 const noEvents: EventsState = { items: [], total: 0, isWaiting: true }
 const eventsState = signal(noEvents)
-let kept: string | undefined
+let loadedKey: string | undefined
 
 const loadAll = async (key: string): Promise<void> => {
-  kept = key
+  loadedKey = key
   const items: Array<Event> = []
   eventsState.value = noEvents
   try {
     for (;;) {
       const page = await Api.events({ offset: items.length, limit: 1000 })
-      if (kept !== key) return
+      if (loadedKey !== key) return
       items.push(...page.items)
       const isWaiting = page.items.length > 0 && items.length < page.total
       eventsState.value = { items: items.slice(), total: page.total, isWaiting }
       if (!isWaiting) return
     }
   } catch (error) {
-    if (kept !== key) return
-    kept = undefined
+    if (loadedKey !== key) return
+    loadedKey = undefined
     eventsState.value = {
       ...eventsState.value,
       isWaiting: false,
@@ -51,7 +51,7 @@ export const useEvents = (): EventsState & { readonly again: () => void } => {
   const { generation, path } = meta.value ?? {}
   const key = meta.value === undefined ? undefined : `${generation} ${path}`
   useEffect(() => {
-    if (key !== undefined && key !== kept) void loadAll(key)
+    if (key !== undefined && key !== loadedKey) void loadAll(key)
   }, [key])
   return { ...eventsState.value, again: () => void (key === undefined ? undefined : loadAll(key)) }
 }

@@ -417,7 +417,7 @@ const Header = () => (
   </header>
 )
 
-/** The text of the banner that the user has dismissed. A banner with another text is shown. */
+/** The text of the banner that the user has dismissed. A banner with a different text is still shown. */
 const dismissedProblems = signal("")
 
 const Banner = ({
@@ -442,7 +442,7 @@ const Banner = ({
 
 const Banners = () => {
   const problems = meta.value?.problems ?? []
-  const said = problems.join("\n")
+  const problemText = problems.join("\n")
   return (
     <div class="banners">
       {isConnected.value === false && meta.value !== undefined ? (
@@ -473,11 +473,11 @@ const Banners = () => {
           </button>
         </Banner>
       ) : null}
-      {problems.length === 0 || dismissedProblems.value === said ? null : (
+      {problems.length === 0 || dismissedProblems.value === problemText ? null : (
         <Banner
           kind="warn"
           onClose={() => {
-            dismissedProblems.value = said
+            dismissedProblems.value = problemText
           }}
         >
           {problems.map((problem) => (
