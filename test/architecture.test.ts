@@ -81,7 +81,19 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
       node(specifier) || is("effect/http", "effect/net", "effect/rpc", "effect/socket", "@effect/platform-node")(specifier)
   },
   debug: {
-    folders: ["model", "port", "runtime", "engine", "filesystem", "backends", "history", "workspace", "journal", "agent"],
+    folders: [
+      "model",
+      "port",
+      "runtime",
+      "engine",
+      "filesystem",
+      "backends",
+      "history",
+      "workspace",
+      "journal",
+      "agent",
+      "repository"
+    ],
     packages: (specifier) =>
       node(specifier) || is("effect/http", "effect/http-api", "effect/encoding", "@effect/platform-node")(specifier)
   },
@@ -113,6 +125,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
       "journal",
       "agent",
       "remote",
+      "repository",
       "debug",
       "testing"
     ],

@@ -24,7 +24,8 @@ export const engines = [
   "test/integration/endToEnd.test.ts",
   "test/journal/{jetStream,jetStreamBranch,jetStreamProcesses,leafSftp}.test.ts",
   "test/repository/stores/{jetStream,postgres}.test.ts",
-  "test/repository/workspaces.processes.test.ts",
+  "test/repository/{agents,workspaces}.processes.test.ts",
+  "test/cli/workspaces.postgres.test.ts",
   "test/runtimes/**/*.test.ts",
   "test/windows/**/*.test.ts"
 ]
@@ -58,7 +59,7 @@ export const host = [
   "test/debug/dump.test.ts",
   "test/journal/branch.test.ts",
   "test/backends/shell/**/*.test.ts",
-  "test/debug/{live,server}.test.ts",
+  "test/debug/{live,server,store}.test.ts",
   "test/engine/{braces,edit,grep,ignore}.test.ts",
   "test/repository/{git,workspaces.laws}.test.ts",
   "test/repository/stores/{directory,faults,laws,memory,sqlite}.test.ts",

@@ -81,7 +81,8 @@ const withGivenRoot =
 
 export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError | Complaint, Settings | Screen> = Layer.unwrap(
   Effect.gen(function* () {
-    const { container, directories, hardlinks, root } = yield* Settings
+    const { container, directories, hardlinks, refusal, root } = yield* Settings
+    if (refusal !== undefined) return yield* refusal
     if (directories !== undefined) return failInvalidOption("root", "a container holds only one directory")
     // A program in a container can access a file by any of its hard links.
     if (hardlinks === "reject") return yield* hardlinksUnsupported("with a container")

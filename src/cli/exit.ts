@@ -13,15 +13,15 @@ interface ExitCode {
 
 export const exitCodes: ReadonlyArray<ExitCode> = [
   { code: 0, meaning: "done", tags: [] },
-  { code: 1, meaning: "nothing was found (glob, grep), or the journal is damaged (journal verify)", tags: [] },
+  { code: 1, meaning: "nothing was found (glob, grep), or the journal or a workspace is damaged (verify)", tags: [] },
   { code: 2, meaning: "wrong usage, or an invalid argument or path", tags: ["InvalidArgument", "InvalidPath"] },
-  { code: 3, meaning: "there is no such file, directory, snapshot or record", tags: ["NotFound"] },
-  { code: 4, meaning: "the file or directory exists already", tags: ["AlreadyExists"] },
+  { code: 3, meaning: "there is no such file, directory, snapshot, record, workspace or store", tags: ["NotFound"] },
+  { code: 4, meaning: "the file, directory or workspace exists already", tags: ["AlreadyExists"] },
   { code: 5, meaning: "access denied", tags: ["AccessDenied"] },
-  { code: 6, meaning: "the file does not have the expected version", tags: ["Conflict"] },
+  { code: 6, meaning: "the file or workspace does not have the expected version", tags: ["Conflict"] },
   {
     code: 7,
-    meaning: "not a file, not a directory, not text, not a sound archive or journal, or a directory that is not empty",
+    meaning: "not a file, not a directory, not text, not a sound archive, journal or store, or a directory that is not empty",
     tags: ["NotAFile", "NotADirectory", "NotText", "DirectoryNotEmpty"]
   },
   { code: 8, meaning: "too large, too long, or no space left", tags: ["LimitExceeded", "PathTooLong", "DiskFull"] },

@@ -70,8 +70,6 @@ export const max = natural("max", "N", "Stop after N results, and print the valu
 
 export const after = text("after", "PLACE", "Continue from the value that an earlier command with --max printed")
 
-export const store = text("store", "DIR", "The directory that holds the snapshots (default: one in the user's state directory)")
-
 const kindNames: ReadonlyArray<string> = ["file", "directory", "symlink", "other"] satisfies ReadonlyArray<Kind>
 
 export const kinds: Flag.Flag<ReadonlyArray<Kind>> = Flag.String("kinds").pipe(

@@ -3,6 +3,7 @@ import * as Schema from "effect/Schema"
 import type { Kind } from "../model/Entry.ts"
 import * as humanise from "./humanise.ts"
 import type { ScreenShape } from "./screen.ts"
+import { rootWords } from "./workspaceRoot.ts"
 
 // Escapes the control characters in file names and contents. In a terminal, these characters could move the cursor, change the
 // title or reverse the text direction.
@@ -53,7 +54,7 @@ export interface CommandLine {
 export const commandLine =
   (program: string, root: string): CommandLine =>
   (...words) =>
-    [program, ...[...words, ...(root === "." ? [] : ["--root", root])].map(quote)].join(" ")
+    [program, ...[...words, ...rootWords(root)].map(quote)].join(" ")
 
 const inHunk = (look: TextStyle, line: string): string => {
   if (line.startsWith("@@")) return look.cyan(line)

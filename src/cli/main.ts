@@ -29,6 +29,7 @@ import { debug, mcp, ProgramVersion } from "./commands/mcp.ts"
 import { glob, grep } from "./commands/search.ts"
 import { serve } from "./commands/serve.ts"
 import { restore, snapshot, snapshots } from "./commands/snapshots.ts"
+import { workspaces } from "./commands/workspaces.ts"
 import { ended, exitCodes } from "./exit.ts"
 import { reported } from "./failure.ts"
 import { errorStyle, styleFor } from "./look.ts"
@@ -78,7 +79,7 @@ export const command = baseCommand.pipe(
     { group: "LOOK", commands: [ls, tree, cat, stat] },
     { group: "FIND", commands: [glob, grep] },
     { group: "CHANGE", commands: [write, edit, mkdir, cp, mv, rm] },
-    { group: "KEEP", commands: [snapshot, snapshots, diff, restore, exportCommand, importCommand, journal] },
+    { group: "KEEP", commands: [snapshot, snapshots, diff, restore, exportCommand, importCommand, journal, workspaces] },
     { group: "RUN", commands: [exec] },
     { group: "SERVE", commands: [serve, debug, mcp] },
     { group: "LEARN", commands: [tour] }

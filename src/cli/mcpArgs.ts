@@ -4,6 +4,7 @@
  */
 import { parseArgs, type ParseArgsOptionsConfig } from "node:util"
 import type { Settings } from "./settings.ts"
+import { toRoot } from "./workspaceRoot.ts"
 
 type SharedSettings = Settings["Service"]
 
@@ -41,6 +42,7 @@ export interface McpArguments {
   readonly container?: SharedSettings["container"] | undefined
   readonly mounts?: SharedSettings["mounts"] | undefined
   readonly json?: boolean | undefined
+  readonly refusal?: SharedSettings["refusal"]
   readonly input: McpServeInput
 }
 
@@ -54,6 +56,8 @@ const options = {
   hardlinks: text,
   journal: text,
   "token-file": text,
+  store: text,
+  workspace: text,
   tools: text,
   limits: text,
   "mount-point": text,
@@ -93,7 +97,12 @@ export const parseMcpArguments = ([command, ...args]: ReadonlyArray<string>): Mc
   const { positionals, tokens, values } = parsed
   const names = tokens.flatMap((token) => (token.kind === "option" ? [token.name] : []))
   if (tokens.some(({ kind }) => kind === "option-terminator") || !areGivenOnce(names)) return undefined
-  const roots = [...(values.root === undefined ? [] : [values.root]), ...positionals]
+  const { root, store, workspace } = values
+  // The full command line reports the other combinations.
+  if (store === undefined ? workspace !== undefined : workspace === undefined || root !== undefined || store.trim() === "")
+    return undefined
+  const given = store !== undefined && workspace !== undefined ? toRoot({ store, workspace }) : root
+  const roots = [...(given === undefined ? [] : [given]), ...positionals]
   if (values.snapshots === true && values["no-snapshots"] === true) return undefined
   const backend = oneOf(values.backend, ["host", "memory"])
   const hardlinks = oneOf(values.hardlinks, ["allow", "reject"])

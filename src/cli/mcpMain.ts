@@ -224,7 +224,8 @@ const needsOtherBackend = ({ backend, container, mounts = [] }: McpArguments): b
 /** Serves the given roots or, without given roots, the roots of the client. Returns when the client disconnects. */
 export const serving = (quick: McpArguments, versioned: Versioned) =>
   Effect.gen(function* () {
-    const { backend, input, roots } = quick
+    const { backend, input, refusal: misplaced, roots } = quick
+    if (misplaced !== undefined) return yield* (yield* load).reportRefusal(quick, misplaced)
     const screen = yield* Screen
     const { directory } = screen
     const hasOwnRoots = roots.length > 0 || input.http !== undefined || backend === "container" || needsOtherBackend(quick)

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import { resolve } from "node:path"
 import type * as McpServer from "../agent/McpServer.ts"
 import * as ToolSettings from "../agent/ToolSettings.ts"
@@ -32,6 +33,7 @@ import { isDirectoryRoot, rootName } from "./root.ts"
 import { Screen } from "./screen.ts"
 import { type Directory, limits, noContainer, Settings } from "./settings.ts"
 import { makeParent, openStoreOnce, storeDirectory } from "./snapshotStore.ts"
+import { WorkspaceSnapshots } from "./workspaceRoot.ts"
 import { workspaceLayer } from "./workspace.ts"
 
 // Provides snapshots to a server, in the same store that the other commands use for this root. The store is opened at first
@@ -86,9 +88,11 @@ const snapshotsLayer = ({ anyRoot, snapshots }: Pick<McpServeInput, "anyRoot" | 
       const { backend } = yield* Settings
       if (snapshots === false) return noSnapshotsLayer
       if (backend === "memory") return (yield* loadSnapshots).layer
-      if (snapshots === true) return openedAtOnce(snapshotsIn(yield* storeDirectory(undefined), anyRoot))
+      const own = yield* Effect.serviceOption(WorkspaceSnapshots)
+      if (Option.isSome(own)) return Layer.succeed(Snapshots, own.value)
+      if (snapshots === true) return openedAtOnce(snapshotsIn(yield* storeDirectory, anyRoot))
       const { warn } = yield* Screen
-      return yield* Effect.matchEffect(storeDirectory(undefined), {
+      return yield* Effect.matchEffect(storeDirectory, {
         onSuccess: (directory) => Effect.succeed(snapshotsIn(directory, anyRoot)),
         onFailure: ({ message }) => Effect.as(warn(`note: no snapshots, ${message}`), noSnapshotsLayer)
       })

@@ -110,13 +110,17 @@ const noServer = usage(
 export const openRoot = (
   text: string,
   tokenFile: string | undefined
-): Effect.Effect<Layer.Layer<Filesystem, FsError.FsError> | undefined, Complaint, Screen> =>
+): Effect.Effect<Layer.Layer<Filesystem, FsError.FsError | Complaint> | undefined, Complaint, Screen> =>
   Effect.gen(function* () {
     const root = parseRoot(text, (yield* Screen).directory)
     if (root._tag === "Directory") {
       return tokenFile === undefined ? undefined : yield* noServer
     }
     if (root._tag === "Invalid") return yield* usage(`the root ${JSON.stringify(text)} is not valid: ${root.detail}`, root.hint)
+    if (root._tag === "Workspace") {
+      const { openWorkspace } = yield* Effect.promise(() => import("./stores.ts"))
+      return yield* openWorkspace(root, tokenFile)
+    }
     if (root._tag !== "Server" && tokenFile !== undefined) return yield* noServer
     const opened =
       root._tag === "Server"

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs"
 import { basename, resolve } from "node:path"
 import { type Complaint, usage } from "./exit.ts"
+import { ofRoot } from "./workspaceRoot.ts"
 
 export type Root =
   | { readonly _tag: "Directory" }
@@ -14,6 +15,7 @@ export type Root =
       readonly port: number
       readonly path: string
     }
+  | { readonly _tag: "Workspace"; readonly store: string; readonly workspace: string }
   | { readonly _tag: "Invalid"; readonly detail: string; readonly hint: string }
 
 const directory: Root = { _tag: "Directory" }
@@ -85,6 +87,8 @@ const parseBucket = (text: string): Root => {
  * relative to the current directory.
  */
 export const parseRoot = (text: string, currentDirectory: string): Root => {
+  const stored = ofRoot(text)
+  if (stored !== undefined) return { _tag: "Workspace", ...stored }
   const scheme = /^([a-z][a-z\d+.-]+):(\/\/)?/i.exec(text)
   if (scheme === null) return directory
   const name = scheme[1]!.toLowerCase()
@@ -124,6 +128,8 @@ export const rootName = (text: string, currentDirectory: string): string => {
       return `${root.host}:${root.path}`
     case "Bucket":
       return root.prefix === "" ? root.bucket : `${root.bucket}/${root.prefix}`
+    case "Workspace":
+      return root.workspace
     case "Invalid":
       return text
   }
@@ -141,6 +147,6 @@ export const rootIdentity = (text: string, currentDirectory: string): string | u
 /** Returns the error for a command that needs a directory of this machine. */
 export const needsDirectory = (root: string, what: string): Complaint =>
   usage(
-    `${what} needs a directory of this machine, and the root ${JSON.stringify(root)} is none`,
+    `${what} needs a directory of this machine, and the root ${JSON.stringify(ofRoot(root)?.workspace ?? root)} is none`,
     "Give a directory: --root DIR."
   )

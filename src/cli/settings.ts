@@ -58,6 +58,10 @@ export class Settings extends Context.Service<
     readonly journal?: string | undefined
     /** The file with the token for the server that `--root` names. In the command `serve`, the token that clients must send. */
     readonly tokenFile?: string | undefined
+    /** The value of `--store` without `--workspace`: the directory of snapshots, or the store of workspaces. */
+    readonly store?: string | undefined
+    /** The error of flags that contradict each other. */
+    readonly refusal?: Complaint | undefined
     readonly json: boolean
   }
 >()("fs-algebra/cli/Settings") {}

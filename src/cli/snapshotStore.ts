@@ -6,6 +6,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import { existsSync } from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
 import { Filesystem } from "../filesystem/Filesystem.ts"
@@ -21,14 +22,13 @@ import * as humanise from "./humanise.ts"
 import { type CommandLine, commandLine, printableName } from "./look.ts"
 import { resolveLinks } from "./paths.ts"
 import { rootIdentity } from "./root.ts"
+import { ofRoot, WorkspaceSnapshots } from "./workspaceRoot.ts"
 import { Screen } from "./screen.ts"
 import { type Directory, Settings } from "./settings.ts"
 
 export { latest, makeShortIds as shortIds, safetyTag } from "../history/snapshots/value.ts"
 
 export interface StoreOptions {
-  /** The directory of the store itself, from `--store`. */
-  readonly store?: string | undefined
   /** True to allow a home directory or the whole machine as root. @default false */
   readonly anyRoot?: boolean | undefined
 }
@@ -40,12 +40,11 @@ export interface Store {
   readonly withStoreProgress: (what: string) => <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Screen>
 }
 
-const lineFor = (store: string | undefined) =>
-  Effect.gen(function* () {
-    const { root } = yield* Settings
-    const line = commandLine((yield* Screen).program, root)
-    return (...words: ReadonlyArray<string>) => line(...words, ...(store === undefined ? [] : ["--store", store]))
-  })
+const lineFor = Effect.gen(function* () {
+  const { root, store } = yield* Settings
+  const line = commandLine((yield* Screen).program, root)
+  return (...words: ReadonlyArray<string>) => line(...words, ...(store === undefined ? [] : ["--store", store]))
+})
 
 /** Makes an error with the same JSON as an error of the snapshot service. */
 const storeRefused = (detail: string, hint: string): Complaint =>
@@ -74,14 +73,20 @@ const nameOf = (top: string, directories: ReadonlyArray<Directory> | undefined):
 }
 
 /** Returns the directory of the root's store, even if it does not exist yet. */
-export const storeDirectory = Effect.fnUntraced(function* (store: string | undefined) {
+export const storeDirectory = Effect.gen(function* () {
   const fs = yield* Filesystem
-  const { backend, directories, journal, root } = yield* Settings
+  const { backend, directories, journal, root, store } = yield* Settings
   const { directory, stateDirectory } = yield* Screen
   if (backend === "memory") {
     return yield* storeRefused(
       "snapshots of a copy in memory would be lost when the command ends",
       "Leave out --backend memory."
+    )
+  }
+  if (ofRoot(root) !== undefined) {
+    return yield* storeRefused(
+      "the snapshots of a workspace are commits of the workspace, which a journal cannot record",
+      "Leave out --journal."
     )
   }
   const { history } = fs.port
@@ -143,13 +148,28 @@ export const openStoreOnce = Effect.fnUntraced(function* (
   return yield* Effect.cachedWithTTL(Effect.provideContext(opened, context), (exit) => (Exit.isSuccess(exit) ? Infinity : 0))
 })
 
+/** Returns the store of the snapshots that are part of the workspace, if the root is one. */
+const findOwnStore = Effect.gen(function* () {
+  const found = yield* Effect.serviceOption(WorkspaceSnapshots)
+  const { root } = yield* Settings
+  const address = ofRoot(root)
+  if (Option.isNone(found) || address === undefined) return undefined
+  const store: Store = {
+    directory: address.store,
+    snapshots: found.value,
+    line: commandLine((yield* Screen).program, root),
+    withStoreProgress: (what) => withProgress(what)
+  }
+  return store
+})
+
 const openStore = Effect.fnUntraced(function* <A, E, R>(
   directory: string,
-  { anyRoot, store }: StoreOptions,
+  { anyRoot }: StoreOptions,
   body: (store: Store) => Effect.Effect<A, E, R>
 ) {
   yield* makeParent(directory)
-  const line = yield* lineFor(store)
+  const line = yield* lineFor
   const { layerGit, Snapshots } = yield* Effect.promise(() => import("../history/Snapshots.ts"))
   let detail = ""
   const onProgress = (progress: SnapshotProgress): void => {
@@ -161,17 +181,23 @@ const openStore = Effect.fnUntraced(function* <A, E, R>(
   )
 })
 
-export const withStore = <A, E, R>(options: StoreOptions, body: (store: Store) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(storeDirectory(options.store), (directory) => openStore(directory, options, body))
+export const withStore = Effect.fnUntraced(function* <A, E, R>(
+  options: StoreOptions,
+  body: (store: Store) => Effect.Effect<A, E, R>
+) {
+  const own = yield* findOwnStore
+  return own === undefined ? yield* openStore(yield* storeDirectory, options, body) : yield* body(own)
+})
 
 /** Runs the body if the store exists, or else `otherwise`. Viewing does not create a store, and is allowed for any root. */
 export const withExistingStore = Effect.fnUntraced(function* <A, E, R, A2, E2, R2>(
-  store: string | undefined,
   body: (store: Store) => Effect.Effect<A, E, R>,
   otherwise: Effect.Effect<A2, E2, R2>
 ) {
-  const directory = yield* storeDirectory(store)
-  return existsSync(directory) ? yield* openStore(directory, { store, anyRoot: true }, body) : yield* otherwise
+  const own = yield* findOwnStore
+  if (own !== undefined) return yield* body(own)
+  const directory = yield* storeDirectory
+  return existsSync(directory) ? yield* openStore(directory, { anyRoot: true }, body) : yield* otherwise
 })
 
 type All = ReadonlyArray<FilesystemSnapshot>
@@ -198,8 +224,7 @@ const ambiguousError = (all: All, found: All, text: string): Complaint => {
   return usage(message, hint)
 }
 
-export const noSnapshots = (store: string | undefined) =>
-  Effect.flatMap(lineFor(store), (line) => Effect.fail(noSnapshotError(line)))
+export const noSnapshots = Effect.suspend(() => Effect.flatMap(lineFor, (line) => Effect.fail(noSnapshotError(line))))
 
 const noSnapshotError = (line: CommandLine): Complaint =>
   unknownError("there is no snapshot of this root yet", `Take a snapshot: ${line("snapshot")}`)

@@ -17,6 +17,7 @@ import { fullRecovery } from "./recovery.ts"
 import type { Screen } from "./screen.ts"
 import { type MountFlag, program, Settings } from "./settings.ts"
 import { workspaceLayer } from "./workspace.ts"
+import { misplacedFlags, toRoot } from "./workspaceRoot.ts"
 
 // The flags that all commands share. They are separate from the settings, because the settings can also be made without flags.
 
@@ -87,6 +88,15 @@ export const baseCommand = Command.make(program).pipe(
           () => "the name of a file, not blank"
         )
       ),
+    store: flags
+      .text("store", "URL", "The store of the workspace or, without --workspace, the directory that holds the snapshots")
+      .pipe(
+        Flag.filter(
+          (store) => store === undefined || store.trim() !== "",
+          () => "the address of a store or a directory, not blank"
+        )
+      ),
+    workspace: flags.text("workspace", "NAME", "Work on this workspace of --store, instead of a directory"),
     // `run` applies this flag before the arguments are parsed, because usage errors have colours too.
     color: Flag.Literals("color", ["auto", "always", "never"]).pipe(
       Flag.withDescription("Whether to use colours; without a value: always"),
@@ -113,15 +123,19 @@ interface Flags {
   readonly pids: number | undefined
   readonly journal: string | undefined
   readonly tokenFile: string | undefined
+  readonly store: string | undefined
+  readonly workspace: string | undefined
   readonly json: boolean
 }
 
 export const toSettings = (
-  { backend, engine, hardlinks, image, journal, json, mount, pids, root, rootfs, tokenFile }: Flags,
+  { backend, engine, hardlinks, image, journal, json, mount, pids, root, rootfs, store, tokenFile, workspace }: Flags,
   command: string
 ) => ({
   command,
-  root: root ?? ".",
+  root: store !== undefined && workspace !== undefined ? toRoot({ store, workspace }) : (root ?? "."),
+  store: workspace === undefined ? store : undefined,
+  refusal: misplacedFlags({ root, store, workspace }, command),
   backend,
   container: { engine, image, rootfs, pids },
   hardlinks,

@@ -162,7 +162,8 @@ export const HostOpener: Context.Reference<OpenHost> = Context.Reference<OpenHos
 
 const directoryLayer = Layer.unwrap(
   Effect.gen(function* () {
-    const { directories, hardlinks, root, tokenFile } = yield* Settings
+    const { directories, hardlinks, refusal, root, tokenFile } = yield* Settings
+    if (refusal !== undefined) return yield* refusal
     const { directory } = yield* Screen
     const open = yield* HostOpener
     if (directories === undefined) {

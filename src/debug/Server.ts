@@ -1,5 +1,5 @@
 /**
- * The server of the debug view, which shows a dump or a workspace as a page and through an HTTP API. The server listens only on
+ * The server of the debug view, which shows a dump, a workspace or a store as a page and through an HTTP API. The server listens only on
  * a loopback address, and answers only requests to that address. The server never changes the source.
  *
  * @since 0.1.0
@@ -24,6 +24,9 @@ import * as Handlers from "./server/handlers.ts"
 import * as Page from "./server/page.ts"
 import { unreadyServer } from "./server/unready.ts"
 import type { Source } from "./source.ts"
+import type { Operations as BlobOperations } from "../repository/BlobStore.ts"
+import type { Operations as HeadOperations } from "../repository/HeadStore.ts"
+import { make as makeStore } from "./store.ts"
 import { make as makeWorkspace } from "./workspace.ts"
 
 export {
@@ -58,12 +61,26 @@ export interface WorkspaceSource {
 }
 
 /**
+ * A store of workspaces as the source to show.
+ *
+ * @since 0.1.0
+ */
+export interface StoreSource {
+  readonly blobs: BlobOperations
+  readonly heads: HeadOperations
+  /** The workspace to show first. @default the one with the newest commit */
+  readonly workspace?: string | undefined
+  /** The title of the page. @default "store" */
+  readonly title?: string | undefined
+}
+
+/**
  * The source of a debug view, and the address it is served on.
  *
  * @since 0.1.0
  */
 export interface Options {
-  readonly source: DumpSource | WorkspaceSource
+  readonly source: DumpSource | WorkspaceSource | StoreSource
   /** The journal of the filesystem. If another process writes the journal, open it here with `readOnly`. @default none */
   readonly journal?: Scrivener<Entry> | undefined
   /** @default "127.0.0.1" */
@@ -102,6 +119,10 @@ export interface Address {
 
 const sourceOf = ({ journal, source }: Options): Effect.Effect<Source, DebugError, Scope.Scope> => {
   if ("dump" in source) return makeDump(source.dump, journal)
+  if ("heads" in source) {
+    const { blobs, heads, title = "store", workspace } = source
+    return makeStore({ blobs, heads, workspace, title, journal })
+  }
   const { filesystem, snapshots, title } = source
   return makeWorkspace({
     filesystem,

@@ -2,6 +2,7 @@
  * The streams of live events. All listeners share one run of each source. The run stops with the last listener. Sources
  * without events are polled once a second.
  */
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
@@ -38,11 +39,14 @@ export const shareWithListeners = ({
     (shared) => Stream.mergeAll(shared.flat(), { concurrency: "unbounded" })
   )
 
-const pollChanges = <A>(observe: Effect.Effect<A>): Stream.Stream<A> =>
-  Stream.changes(Stream.fromEffectSchedule(observe, Schedule.spaced(pollInterval)))
+const pollChanges = <A>(observe: Effect.Effect<A>, interval: Duration.Input = pollInterval): Stream.Stream<A> =>
+  Stream.changes(Stream.fromEffectSchedule(observe, Schedule.spaced(interval)))
 
-export const emitOnChange = (observe: Effect.Effect<string>, event: LiveEvent): Stream.Stream<LiveEvent> =>
-  Stream.map(Stream.drop(pollChanges(observe), 1), () => event)
+export const emitOnChange = (
+  observe: Effect.Effect<string>,
+  event: LiveEvent,
+  interval?: Duration.Input
+): Stream.Stream<LiveEvent> => Stream.map(Stream.drop(pollChanges(observe, interval), 1), () => event)
 
 /** Emits the current count, and then the count after each change. */
 export const emitCounts = (observe: Effect.Effect<number>, event: (count: number) => LiveEvent): Stream.Stream<LiveEvent> =>

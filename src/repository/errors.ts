@@ -25,3 +25,6 @@ export class StoreError extends Schema.TaggedError<StoreError>("fs-algebra/Store
     return this.detail
   }
 }
+
+export const missingWorkspace = (workspace: string): StoreError =>
+  new StoreError({ reason: "missing", detail: `there is no workspace ${JSON.stringify(workspace)}` })

@@ -101,8 +101,11 @@ const restorePath = (
   return names.length === 0 ? Effect.succeed({ ...captured, name: "" }) : at(present, captured, 0)
 }
 
+/** The parts of a workspace that snapshots need. */
+export type Historic = Pick<Workspace, "draft" | "objects" | "observe" | "submit" | "transaction">
+
 export const makeStrategy = (
-  workspace: Workspace,
+  workspace: Historic,
   port: Backend,
   options: { readonly name: string; readonly identity: string }
 ): Strategy => {

@@ -225,6 +225,8 @@ const deleteAtOnce = 100
  */
 export const collect = (options?: {
   readonly grace?: Duration.Input | undefined
+  /** True to count the blobs, and to delete none. @default false */
+  readonly dryRun?: boolean | undefined
 }): Effect.Effect<{ readonly deleted: number }, StoreError, BlobStore | HeadStore> =>
   Effect.gen(function* () {
     const blobs = yield* BlobStore
@@ -254,7 +256,7 @@ export const collect = (options?: {
     const isGarbage = (blob: { readonly hash: string; readonly storedAt: DateTime.Utc }): boolean =>
       !marked.has(blob.hash) && DateTime.toEpochMillis(blob.storedAt) < oldest
     const count = yield* mark.pipe(Effect.andThen(Stream.runCount(Stream.filter(blobs.list, isGarbage))))
-    if (count === 0) return { deleted: 0 }
+    if (count === 0 || options?.dryRun === true) return { deleted: count }
     yield* mark
     let deleted = 0
     const own: Partial<OwnOperations> = blobs

@@ -37,8 +37,9 @@ const cacheBytes = 64 * 1024 * 1024
 export const open = ({
   author = "fs-algebra",
   durability = "batched",
+  mustExist,
   workspace: name
-}: RepositoryOptions): Effect.Effect<
+}: RepositoryOptions & Pick<Workspace.Settings, "mustExist">): Effect.Effect<
   Context.Context<Filesystem | Snapshots>,
   StoreError,
   BlobStore | HeadStore | Scope.Scope
@@ -49,7 +50,8 @@ export const open = ({
     const workspace = yield* Workspace.make(Objects.make(blobs, { cacheBytes }), heads, {
       workspace: name,
       author,
-      durability
+      durability,
+      mustExist
     })
     const place = { name, identity: randomUUID() }
     const port = makePort(workspace, place)

@@ -22,7 +22,7 @@ import { accessDenied, type Fault, invalidArgument, ioError, unavailable } from 
 import { Buffer } from "../runtime/buffer.ts"
 import { randomBytes } from "../runtime/node.ts"
 import { filesystemClosed } from "../backends/faults.ts"
-import { StoreError } from "./errors.ts"
+import { missingWorkspace, StoreError } from "./errors.ts"
 import * as Answers from "./format/answers.ts"
 import * as Contents from "./format/contents.ts"
 import { type Answer, type DirectoryEntry, maxRecent, noAnswers, type Root } from "./format/nodes.ts"
@@ -163,6 +163,8 @@ export interface Settings {
   readonly workspace: string
   readonly author: string
   readonly durability: "each" | "batched"
+  /** True to fail with `missing` if the workspace does not exist. @default false, which creates the workspace */
+  readonly mustExist?: boolean | undefined
 }
 
 interface Pending {
@@ -219,7 +221,7 @@ const retryUnavailable = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effec
 export const make = (
   objects: Objects,
   heads: Heads,
-  { author, durability, workspace }: Settings
+  { author, durability, mustExist = false, workspace }: Settings
 ): Effect.Effect<Workspace, StoreError, Scope.Scope> =>
   Effect.gen(function* () {
     const load = (head: Head): Effect.Effect<Commit, StoreError> =>
@@ -312,6 +314,7 @@ export const make = (
     })
 
     const existing = yield* heads.get(workspace)
+    if (existing === undefined && mustExist) return yield* Effect.fail(missingWorkspace(workspace))
     let known: Commit = existing === undefined ? yield* create : yield* load(existing)
 
     /**

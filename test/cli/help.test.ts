@@ -44,7 +44,8 @@ describe("help", () => {
       "restore",
       "export",
       "import",
-      "journal"
+      "journal",
+      "workspaces"
     ])
   })
   it.effect.each(names)("of %s has a description and its flags, on lines of at most 130 characters", (name) =>

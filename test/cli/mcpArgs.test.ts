@@ -55,6 +55,13 @@ describe("the fast parser of mcp arguments", () => {
       input: plain
     })
     assert.deepStrictEqual(parseMcpArguments(["mcp", "app", "--root", "/r", "../lib"])?.roots, ["/r", "app", "../lib"])
+    assert.deepStrictEqual(parseMcpArguments(["mcp", "--store", "dir:s", "--workspace", "team"])?.roots, ["\0team\0dir:s"])
+    for (const args of [
+      ["--store", "s"],
+      ["--workspace", "w"],
+      ["--store", "s", "--workspace", "w", "--root", "r"]
+    ])
+      assert.isUndefined(parseMcpArguments(["mcp", ...args]))
     assert.deepStrictEqual(parseMcpArguments(["mcp", "--no-delete", "--any-root", "--snapshots"])?.input, {
       ...plain,
       deletes: false,

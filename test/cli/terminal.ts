@@ -1,4 +1,5 @@
 /** Runs commands over a filesystem in memory, with a terminal that collects their output and exit codes. */
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -7,9 +8,11 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import { ContainerOpener, type OpenContainer } from "../../src/cli/container.ts"
 import { run } from "../../src/cli/main.ts"
 import { OutputFailed, Screen, type ScreenShape } from "../../src/cli/screen.ts"
+import { type OpenStores, StoreOpener } from "../../src/cli/stores.ts"
 import { HostOpener, type OpenHost } from "../../src/cli/workspace.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import { Unavailable } from "../../src/model/FsError.ts"
+import * as Stores from "../../src/repository/Stores.ts"
 
 export interface Ran {
   readonly code: number
@@ -40,6 +43,9 @@ export interface RunOptions extends Partial<Omit<ScreenShape, "write" | "warn" |
 
 const noEngine: OpenContainer = () =>
   Layer.effectContext(Effect.fail(new Unavailable({ operation: "Container", path: ".", detail: "podman is not installed" })))
+
+/** Examples in the help and the guides name stores of no machine, so without a directory, all stores are empty. */
+const emptyStores: OpenStores = () => Effect.succeed(Stores.layerMemory)
 
 const encoder = new TextEncoder()
 
@@ -90,6 +96,10 @@ export const shellOver = (fs: Algebra): Shell => {
         Effect.provideService(Screen, screen),
         Effect.provideService(HostOpener, host ?? (() => Layer.succeed(Filesystem, fs))),
         Effect.provideService(ContainerOpener, engine),
+        Effect.provideService(
+          StoreOpener,
+          rest.directory === undefined ? emptyStores : Context.get(Context.empty(), StoreOpener)
+        ),
         Effect.map((code) => {
           const bytes = Buffer.concat(out)
           return { code, out: bytes.toString("utf8"), err: err.join(""), bytes: new Uint8Array(bytes) }

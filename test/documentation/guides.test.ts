@@ -549,6 +549,7 @@ const notRun: Readonly<Record<string, string>> = {
   serveWorkspaces: "needs Postgres: test/repository/workspaces.processes.test.ts runs three such runners",
   noted: "needs a runner: test/repository/workspaces.processes.test.ts runs such clients",
   copyRelease: "needs git repositories at these paths: test/repository/git.test.ts runs such calls on others",
+  runAgents: "needs agents: test/examples/hundred_agents.test.ts runs the same program",
   stored: "needs a directory of the system: test/repository/stores runs the laws in others",
   inContainer: "needs an engine of containers: it is run below where there is one",
   serve: "needs a cluster of NATS servers by these names; test/journal runs the same on one server"

@@ -1,18 +1,12 @@
 /** Runners in processes of their own, which are killed and stopped while clients work. */
 import { afterAll, assert, it } from "@effect/vitest"
-import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import type * as Scope from "effect/Scope"
-import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync } from "node:fs"
-import { createServer } from "node:net"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { type Algebra, Filesystem } from "../../src/filesystem/Filesystem.ts"
 import type { BackendError, FsError } from "../../src/model/FsError.ts"
 import { HeadStore } from "../../src/repository/HeadStore.ts"
@@ -21,58 +15,9 @@ import * as Stores from "../../src/repository/Stores.ts"
 import * as Workspaces from "../../src/repository/Workspaces.ts"
 import { clean, scratch } from "../durability/children.ts"
 import { isSoak } from "../runs.ts"
+import { clientOf, type Runner, startRunner } from "./runners.ts"
 import { postgresClient } from "./stores/places.ts"
 import { describePostgres, server } from "./stores/postgres.ts"
-import { tuned } from "./workspacesSettings.ts"
-
-const program = fileURLToPath(new URL("workspacesRunner.ts", import.meta.url))
-
-const freePort = Effect.promise(
-  () =>
-    new Promise<number>((resolve, reject) => {
-      const listener = createServer()
-      listener.once("error", reject).listen(0, "127.0.0.1", () => {
-        const { port } = listener.address() as { readonly port: number }
-        listener.close(() => resolve(port))
-      })
-    })
-)
-
-interface Runner {
-  readonly kill: Effect.Effect<void>
-  readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
-  readonly start: Effect.Effect<void>
-}
-
-/** Starts a runner, which is killed at the end of the scope. */
-const startRunner = (url: string, flag: string): Effect.Effect<Runner, never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const port = yield* freePort
-    let child: ChildProcess | undefined
-    const kill = Effect.promise(async () => {
-      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-      const ended = new Promise((resolve) => child!.once("close", resolve))
-      child.kill("SIGKILL")
-      await ended
-    })
-    const start = Effect.promise(
-      () =>
-        new Promise<void>((resolve, reject) => {
-          child = spawn(process.execPath, [program, url, String(port), flag], { stdio: ["ignore", "pipe", "ignore"] })
-          child.once("exit", (code, signal) => reject(new Error(`the runner ended: ${code ?? signal}`)))
-          child.stdout!.on("data", (text) => String(text).includes("started") && resolve())
-        })
-    )
-    yield* Effect.acquireRelease(start, () => kill)
-    return { kill, start, signal: (signal) => Effect.sync(() => void child?.kill(signal)) }
-  })
-
-const clientOf = (url: string) =>
-  NodeClusterSocket.layer({
-    clientOnly: true,
-    storage: "sql",
-    shardingConfig: { ...tuned, runnerAddress: Option.none() }
-  }).pipe(Layer.provide(postgresClient(url)))
 
 interface Written {
   readonly workspace: string

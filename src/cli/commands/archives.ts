@@ -176,10 +176,9 @@ the current directory, not to the root; - is standard output. The file appears o
     manifest: flags.toggle("manifest", "Write a ZIP with a manifest.json, and the tree below files/"),
     strict: flags.toggle("strict", "Fail if an entry would be left out"),
     exclude: flags.exclude,
-    overwrite: flags.toggle("overwrite", "Replace an existing file"),
-    store: flags.store
+    overwrite: flags.toggle("overwrite", "Replace an existing file")
   },
-  Effect.fnUntraced(function* ({ exclude, file, format: given, manifest, overwrite, snapshot, store, strict }) {
+  Effect.fnUntraced(function* ({ exclude, file, format: given, manifest, overwrite, snapshot, strict }) {
     const fs = yield* Filesystem
     const format = yield* formatOf(file, given)
     if (given === undefined && isCompressed(file)) {
@@ -196,9 +195,8 @@ the current directory, not to the root; - is standard output. The file appears o
       file === standardStream ? exportToOutput(from, format, options) : exportToFile(from, file, format, options)
     if (snapshot === undefined) return yield* write(fs)
     yield* withExistingStore(
-      store,
       (open) => Effect.flatMap(chooseSnapshot(open, snapshot), (chosen) => Effect.flatMap(open.snapshots.view(chosen), write)),
-      noSnapshots(store)
+      noSnapshots
     )
   })
 )
@@ -285,8 +283,7 @@ the current directory, not to the root; - is standard input. With --backend memo
     file: file("The archive, relative to the current directory; - for standard input"),
     format: format,
     safety: flags.negatable("safety", "Take a snapshot first; --no-safety skips it"),
-    anyRoot: flags.toggle("any-root", "Allow a snapshot even of a home directory or the whole machine"),
-    store: flags.store
+    anyRoot: flags.toggle("any-root", "Allow a snapshot even of a home directory or the whole machine")
   },
   Effect.fnUntraced(function* ({ file, format: given, safety: isSafe, ...options }) {
     const fs = yield* Filesystem

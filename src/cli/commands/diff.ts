@@ -337,19 +337,17 @@ ID is a unique prefix of an id, a tag that only one snapshot has, or latest; the
     ),
     paths: flags.repeated("path", "PATH", "Only this path and below (may be repeated)").pipe(Flag.withAlias("p")),
     names: flags.toggle("names", "Only the names, with A for added, M for changed, D for removed"),
-    stat: flags.toggle("stat", "Only the number of changed lines per file"),
-    store: flags.store
+    stat: flags.toggle("stat", "Only the number of changed lines per file")
   },
-  Effect.fnUntraced(function* ({ from, names, paths: given, stat, store, to }) {
+  Effect.fnUntraced(function* ({ from, names, paths: given, stat, to }) {
     const paths = yield* Effect.forEach(given, parsePath)
     yield* withExistingStore(
-      store,
       Effect.fnUntraced(function* (open) {
         const first = yield* chooseSnapshot(open, from)
         const second = to === "" ? undefined : yield* chooseSnapshot(open, to)
         yield* print(yield* compare(open, first, second, paths), { names, stat })
       }),
-      noSnapshots(store)
+      noSnapshots
     )
   })
 ).pipe(refuseFlags(({ names, stat }) => (names && stat ? "--names and --stat exclude each other" : undefined)))

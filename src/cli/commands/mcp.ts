@@ -77,9 +77,10 @@ export const mcp = Command.make(
     const { serving } = yield* loadServer
     const version = yield* ProgramVersion
     const sharedFlags = yield* baseCommand
-    const { root: _, ...settings } = toSettings(sharedFlags, "mcp")
+    const { root, store: _, ...settings } = toSettings(sharedFlags, "mcp")
     const address = port === undefined ? undefined : { host: host ?? ("127.0.0.1" as const), port }
-    const roots = [...(sharedFlags.root === undefined ? [] : [sharedFlags.root]), ...directories]
+    const isGiven = sharedFlags.root !== undefined || sharedFlags.workspace !== undefined
+    const roots = [...(isGiven ? [root] : []), ...directories]
     yield* serving({ ...settings, roots, input: { ...input, http: address } }, { version })
   })
 ).pipe(
@@ -99,6 +100,7 @@ takes a snapshot.`,
       ["--deny '**/.env*' --deny '.git/**' --read-before-write", "Hide secret files"],
       ["--deny '**/.env*' --hardlinks reject", "Also if a secret file has another hard link"],
       ["--no-delete", "Write and edit, but remove nothing"],
+      ["--store dir:../store --workspace team", "A workspace of a store"],
       ["--backend memory", "On a copy in memory, which ends with the session"],
       ["--backend memory --mount ../shared:lib --mount notes.md", "On a copy with additional files"]
     ]
@@ -113,13 +115,15 @@ export const debug = subcommandOn(Layer.empty)(
     description: `Serve a page to browsers of this machine, until the command is stopped. Standard error shows the address.
 With PATH the page shows a dump: sessions, tool calls and files. PATH is a dumped .jsonl file, its .fs.zip, or a
 directory of dumps; the newest dump is shown first. Without PATH the page shows the directory live, its snapshots,
-and the changes between them. With --journal FILE the page also shows that journal, and the author of each change.
+and the changes between them. With --store URL the page shows the workspaces of a store. With --journal FILE the page also
+shows that journal, and the author of each change.
 The page changes nothing, and records nothing in the journal. Programs find the API at /openapi.json.`,
     examples: [
       ["runs", "The newest dump of a directory, with a list of the others"],
       ["runs/5f0c.jsonl", "One dump with its files"],
       ["--root ~/notes", "A directory as it is, with its snapshots"],
       ["--root . --journal ../work.journal", "The directory and its journal, live"],
+      ["--store dir:../store", "The workspaces of a store"],
       ["runs --port 8080 --json", "For programs: the address as JSON on standard output"]
     ]
   },
@@ -131,8 +135,7 @@ The page changes nothing, and records nothing in the journal. Programs find the 
       Argument.optional
     ),
     port: Flag.withDefault(flags.port("port", "Listen on this port (default: any free port)"), 0),
-    host: Flag.map(flags.ownAddress("The loopback address to listen on"), (host) => host ?? "127.0.0.1"),
-    store: flags.store
+    host: Flag.map(flags.ownAddress("The loopback address to listen on"), (host) => host ?? "127.0.0.1")
   },
   Effect.fnUntraced(function* ({ path, ...options }) {
     const { serve } = yield* Effect.promise(() => import("../debugServe.ts"))

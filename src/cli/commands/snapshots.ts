@@ -89,8 +89,7 @@ prints its path; --store DIR selects another repository.`,
   },
   {
     tag: flags.text("tag", "TEXT", "A name for the snapshot: one line of text"),
-    anyRoot: flags.toggle("any-root", "Allow a snapshot even of a home directory or the whole machine"),
-    store: flags.store
+    anyRoot: flags.toggle("any-root", "Allow a snapshot even of a home directory or the whole machine")
   },
   Effect.fnUntraced(function* ({ tag, ...options }) {
     yield* withStore(
@@ -206,10 +205,10 @@ const stats = Effect.fnUntraced(function* ({ directory, snapshots }: Store) {
   )
 })
 
-const reportNone = Effect.fnUntraced(function* (isStats: boolean, store: string | undefined) {
+const reportNone = Effect.fnUntraced(function* (isStats: boolean) {
   const { json } = yield* Settings
   const screen = yield* Screen
-  const directory = yield* storeDirectory(store)
+  const directory = yield* storeDirectory
   if (isStats) {
     return yield* writeDocument(
       Stats,
@@ -239,15 +238,13 @@ one snapshot has, or latest: the newest, not counting the safety snapshots of re
     forget: flags.repeated("forget", "ID", "Forget this snapshot, for good (may be repeated)"),
     keep: flags.natural("keep", "N", "Forget all but the newest N snapshots, for good"),
     dryRun: flags.toggle("dry-run", "Show what would be forgotten, and forget nothing"),
-    stats: flags.toggle("stats", "Print only the number of snapshots, their size and the path of the store"),
-    store: flags.store
+    stats: flags.toggle("stats", "Print only the number of snapshots, their size and the path of the store")
   },
-  Effect.fnUntraced(function* ({ max, stats: isStats, store, ...changes }) {
+  Effect.fnUntraced(function* ({ max, stats: isStats, ...changes }) {
     const forgets = changes.forget.length > 0 || changes.keep !== undefined
     yield* withExistingStore(
-      store,
       (open) => Effect.asVoid(forgets ? forget(open, changes) : isStats ? stats(open) : show(open, max)),
-      changes.forget.length > 0 ? noSnapshots(store) : reportNone(isStats, store)
+      changes.forget.length > 0 ? noSnapshots : reportNone(isStats)
     )
   })
 ).pipe(
@@ -359,10 +356,9 @@ ID is a unique prefix of an id, a tag that only one snapshot has, or latest; the
     ),
     dryRun: flags.toggle("dry-run", "Show what would change, and change nothing"),
     safety: flags.negatable("safety", "Take a snapshot first; --no-safety skips it"),
-    verify: flags.toggle("verify", "Compare all files with the snapshot afterwards"),
-    store: flags.store
+    verify: flags.toggle("verify", "Compare all files with the snapshot afterwards")
   },
-  Effect.fnUntraced(function* ({ id, store, ...options }) {
-    yield* withExistingStore(store, (open) => restoreAndReport(open, id, options), noSnapshots(store))
+  Effect.fnUntraced(function* ({ id, ...options }) {
+    yield* withExistingStore((open) => restoreAndReport(open, id, options), noSnapshots)
   })
 )

@@ -1,0 +1,279 @@
+/** The commands for whole workspaces of a store. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { FilesystemSnapshot, makeShortIds } from "../history/snapshots/value.ts"
+import type { AlreadyExists, NotFound } from "../model/FsError.ts"
+import * as Browse from "../repository/browse.ts"
+import { create as createWorkspace } from "../repository/create.ts"
+import type { StoreError } from "../repository/errors.ts"
+import { type Head, HeadStore } from "../repository/HeadStore.ts"
+import * as Maintenance from "../repository/maintenance.ts"
+import { listLines, withProgress, writeDocument } from "./answer.ts"
+import { Complaint, exitCodeOf, notAsWrittenCode, type Quit, usage } from "./exit.ts"
+import { type Failure, reported } from "./failure.ts"
+import * as humanise from "./humanise.ts"
+import { Change, commandLine, errorStyle, formatChange, type TextStyle } from "./look.ts"
+import { Screen } from "./screen.ts"
+import { Settings } from "./settings.ts"
+import { author, openStores, storeComplaint, withStoreComplaints } from "./stores.ts"
+
+/** Runs an effect with the stores of `--store`, which the layer of the command has required. */
+const withStores =
+  (create: boolean) =>
+  <A, E extends { readonly _tag: string }, R>(effect: (store: string) => Effect.Effect<A, E, R>) =>
+    Effect.gen(function* () {
+      const { store = "", tokenFile } = yield* Settings
+      const stores = yield* openStores(store, tokenFile, create)
+      return yield* Effect.provide(withStoreComplaints(store)(effect(store)), stores)
+    })
+
+const withExisting = withStores(false)
+
+const wrongName = Effect.fnUntraced(function* (
+  _tag: "NotFound" | "AlreadyExists" | "Conflict",
+  workspace: string,
+  what: string,
+  next: string,
+  ...words: ReadonlyArray<string>
+) {
+  const { store = "" } = yield* Settings
+  const { program } = yield* Screen
+  const hint = `${next}: ${commandLine(program, ".")("workspaces", ...words, "--store", store)}`
+  const message = `the workspace ${JSON.stringify(workspace)} ${what}`
+  return yield* new Complaint({ error: { _tag, workspace, store }, message, hint, code: exitCodeOf(_tag) })
+})
+
+const missing = (workspace: string) => wrongName("NotFound", workspace, "does not exist", "List the workspaces", "list")
+
+const explainNames = <R>(self: Effect.Effect<Head, StoreError | NotFound | AlreadyExists, R>) =>
+  Effect.catchTags(self, {
+    NotFound: ({ path }) => missing(path),
+    AlreadyExists: ({ path }) =>
+      wrongName("AlreadyExists", path, "exists already", "Choose another name, or look at the workspace", "log", path)
+  })
+
+/** Runs the body for each item. Continues after a failure. The first failure determines the exit code. */
+const forEachItem = <A, E extends Failure, R>(items: ReadonlyArray<A>, body: (item: A) => Effect.Effect<void, E, R>) =>
+  Effect.gen(function* () {
+    let failed: Quit | undefined
+    for (const item of items) {
+      yield* Effect.catchTag(reported(body(item)), "Quit", (quit) => Effect.sync(() => void (failed ??= quit)))
+    }
+    if (failed !== undefined) return yield* Effect.fail(failed)
+  })
+
+const headFields = {
+  workspace: Schema.String,
+  sequence: Schema.Int,
+  author: Schema.String,
+  message: Schema.String,
+  committedAt: Schema.DateTimeUtc,
+  root: Schema.String
+}
+const Listed = Schema.Struct(headFields)
+type Listed = typeof Listed.Type
+
+const listedOf = (workspace: string, { author, committedAt, message, root, sequence }: Head): Listed => ({
+  workspace,
+  sequence,
+  author,
+  message,
+  committedAt,
+  root
+})
+
+const formatCommit = (look: TextStyle, { author, committedAt, message, sequence }: Omit<Head, "root">): string =>
+  `${look.yellow(`commit ${sequence}`)}  ${look.dim(humanise.time(committedAt))}  ${look.cyan(look.name(author))}  ${look.name(message)}`
+
+const maxNameColumns = 40
+
+export const list = withExisting(
+  Effect.fnUntraced(function* (store) {
+    const screen = yield* Screen
+    const { json } = yield* Settings
+    const all = yield* (yield* Browse.make).heads
+    const width = Math.min(maxNameColumns, Math.max(0, ...all.map(({ workspace }) => workspace.length)))
+    const sound = all.flatMap(({ head, workspace }) => (Result.isSuccess(head) ? [listedOf(workspace, head.success)] : []))
+    yield* listLines(
+      Listed,
+      Stream.fromIterable(sound),
+      (look, item) => `${look.bold(look.name(item.workspace).padEnd(width))}  ${formatCommit(look, item)}\n`
+    )
+    const damaged = all.flatMap(({ head }) => (Result.isFailure(head) ? [head.failure] : []))
+    const { dim, name } = errorStyle(screen)
+    if (!json) yield* screen.warn(dim(`${humanise.count(all.length, "workspace")} in ${name(store)}`))
+    yield* forEachItem(damaged, (error) => Effect.fail(storeComplaint(store)(error)))
+  })
+)
+
+const answerHead = (workspace: string, head: Head, verb: string) =>
+  writeDocument(
+    Listed,
+    listedOf(workspace, head),
+    (look) => `${verb} ${look.bold(look.name(workspace))}, ${formatCommit(look, head)}\n`
+  )
+
+export const create = (names: ReadonlyArray<string>) =>
+  withStores(true)((store) =>
+    forEachItem(names, (workspace) =>
+      withStoreComplaints(store)(
+        Effect.flatMap(explainNames(createWorkspace(workspace, author())), (head) => answerHead(workspace, head, "Created"))
+      )
+    )
+  )
+
+export const fork = (from: string, to: string) =>
+  withExisting(() => Effect.flatMap(explainNames(Maintenance.fork(from, to)), (head) => answerHead(to, head, "Forked")))
+
+const Deleted = Schema.Struct({ ...headFields, dryRun: Schema.Boolean })
+
+const removeOne = Effect.fnUntraced(function* (workspace: string, dryRun: boolean) {
+  const heads = yield* HeadStore
+  const head = yield* heads.get(workspace)
+  if (head === undefined) return yield* missing(workspace)
+  if (!dryRun) {
+    const isDeleted = yield* Effect.catch(heads.delete(workspace, head), (error) =>
+      // If the answer was lost, a missing head means that it was deleted.
+      error.reason === "unavailable"
+        ? Effect.flatMap(heads.get(workspace), (now) => (now === undefined ? Effect.succeed(true) : Effect.fail(error)))
+        : Effect.fail(error)
+    )
+    if (!isDeleted) {
+      yield* wrongName("Conflict", workspace, "was changed meanwhile, and was not deleted", "Look at it", "log", workspace)
+    }
+  }
+  yield* writeDocument(
+    Deleted,
+    { ...listedOf(workspace, head), dryRun },
+    (look) => `${dryRun ? "Would delete" : "Deleted"} ${look.bold(look.name(workspace))}, ${formatCommit(look, head)}\n`
+  )
+})
+
+export const remove = (names: ReadonlyArray<string>, dryRun: boolean) =>
+  withExisting((store) =>
+    Effect.gen(function* () {
+      yield* forEachItem(names, (workspace) => withStoreComplaints(store)(removeOne(workspace, dryRun)))
+      const screen = yield* Screen
+      const { json } = yield* Settings
+      if (json) return
+      const { dim } = errorStyle(screen)
+      yield* screen.warn(
+        dim(
+          dryRun ? "nothing has changed" : "the content of deleted workspaces stays in the store until workspaces gc deletes it"
+        )
+      )
+    })
+  )
+
+const Collected = Schema.Struct({ deleted: Schema.Int, graceMillis: Schema.Finite, dryRun: Schema.Boolean })
+
+const leastGrace = Duration.hours(2)
+
+export const gc = ({
+  dryRun,
+  exclusive,
+  grace = Duration.days(1)
+}: {
+  readonly grace: Duration.Duration | undefined
+  readonly exclusive: boolean
+  readonly dryRun: boolean
+}) =>
+  Effect.gen(function* () {
+    if (!exclusive && Duration.isLessThan(grace, leastGrace)) {
+      return yield* usage(
+        "a grace period below two hours may delete content that another program has just stored",
+        "Give a longer --grace, or --exclusive if no other program uses the store."
+      )
+    }
+    yield* withExisting(
+      Effect.fnUntraced(function* () {
+        const { deleted } = yield* withProgress("Collecting")(Maintenance.collect({ grace, dryRun }))
+        const answer = { deleted, graceMillis: Duration.toMillis(grace), dryRun }
+        yield* writeDocument(
+          Collected,
+          answer,
+          () =>
+            `${dryRun ? "Would delete" : "Deleted"} ${humanise.count(deleted, "blob")} older than ${Duration.isZero(grace) ? "0s" : Duration.format(grace)} that no workspace needs\n`
+        )
+      })
+    )
+  })
+
+const Verified = Schema.Struct({ workspace: Schema.String, nodes: Schema.Int, bytes: Schema.Int })
+
+/** Returns the failure of a check. Missing and damaged nodes have an exit code of their own. */
+const damage =
+  (store: string, workspace: string) =>
+  (error: StoreError): Complaint => {
+    const complaint = storeComplaint(store)(error)
+    if (error.reason !== "missing" && error.reason !== "corrupt") return complaint
+    return new Complaint({
+      error: { ...complaint.error, workspace },
+      message: `workspace ${JSON.stringify(workspace)}: ${error.detail}`,
+      hint: "Store the same content again, or restore the store or the workspace from a backup or a fork.",
+      code: notAsWrittenCode
+    })
+  }
+
+const verifyOne = Effect.fnUntraced(function* (store: string, workspace: string) {
+  const head = yield* Effect.mapError((yield* HeadStore).get(workspace), damage(store, workspace))
+  if (head === undefined) return yield* missing(workspace)
+  const found = yield* Maintenance.verify(workspace).pipe(
+    withProgress(`Verifying ${workspace}`),
+    Effect.mapError(damage(store, workspace))
+  )
+  yield* writeDocument(
+    Verified,
+    { workspace, ...found },
+    (look) =>
+      `${look.bold(look.name(workspace))} is undamaged: ${humanise.count(found.nodes, "node")}, ${humanise.bytes(found.bytes)}\n`
+  )
+})
+
+export const verify = (names: ReadonlyArray<string>) =>
+  withExisting(
+    Effect.fnUntraced(function* (store) {
+      const all = names.length > 0 ? names : (yield* (yield* Browse.make).heads).map(({ workspace }) => workspace)
+      yield* forEachItem(all, (workspace) => verifyOne(store, workspace))
+    })
+  )
+
+const Logged = Schema.Union([
+  Schema.Struct({ _tag: Schema.Literal("Commit"), ...headFields }),
+  Schema.Struct({ _tag: Schema.Literal("Snapshot"), ...FilesystemSnapshot.fields })
+])
+type Logged = typeof Logged.Type
+
+export const log = (workspace: string, max: number | undefined) =>
+  withExisting(
+    Effect.fnUntraced(function* () {
+      const browser = yield* Browse.make
+      const head = yield* browser.head(workspace)
+      const snapshots = yield* browser.snapshots(head.root, workspace)
+      const kept = yield* snapshots.list
+      const short = makeShortIds(kept)
+      const lines: ReadonlyArray<Logged> = [
+        { _tag: "Commit", ...listedOf(workspace, head) },
+        ...kept.toReversed().map((snapshot): Logged => ({ _tag: "Snapshot", ...snapshot }))
+      ]
+      yield* listLines(Logged, Stream.fromIterable(lines.slice(0, max)), (look, item) =>
+        item._tag === "Commit"
+          ? `${formatCommit(look, item)}\n`
+          : `${look.yellow(`snapshot ${short(new FilesystemSnapshot(item))}`)}  ${look.dim(humanise.time(item.createdAt))}  ${look.name(item.tag ?? "")}`.trimEnd() +
+            "\n"
+      )
+    })
+  )
+
+export const diff = (from: string, to: string) =>
+  withExisting(
+    Effect.fnUntraced(function* () {
+      const browser = yield* Browse.make
+      const [before, after] = [yield* browser.head(from), yield* browser.head(to)]
+      const changes = yield* browser.differences({ root: before.root }, { root: after.root })
+      yield* listLines(Change, Stream.fromIterable(changes), formatChange)
+    })
+  )

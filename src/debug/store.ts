@@ -1,0 +1,198 @@
+/**
+ * Shows a store of workspaces. The current tree is one workspace. The other trees are the heads of all workspaces, the heads that
+ * were seen since the start, and the snapshots.
+ */
+import * as Context from "effect/Context"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
+import { makeShortIds } from "../history/snapshots/value.ts"
+import { BlobStore, type Operations as Blobs } from "../repository/BlobStore.ts"
+import * as Browse from "../repository/browse.ts"
+import type { StoreError } from "../repository/errors.ts"
+import { type Head, HeadStore, type Operations as Heads } from "../repository/HeadStore.ts"
+import { type DebugError, makeDebugError } from "./errors.ts"
+import type { FileJournal } from "./journal.ts"
+import * as Live from "./live.ts"
+import type { Diff, SnapshotInfo } from "./model.ts"
+import type { OpenTree, Source } from "./source.ts"
+import * as Tree from "./tree.ts"
+
+export interface Store {
+  readonly blobs: Blobs
+  readonly heads: Heads
+  readonly workspace: string | undefined
+  readonly title: string
+  readonly journal: FileJournal | undefined
+}
+
+const maxCachedTrees = 8
+/** The number of earlier heads to keep for each workspace. */
+const maxSeenHeads = 50
+/** The number of workspaces whose snapshots are listed, those with the newest commits first. */
+const maxWorkspacesWithSnapshots = 50
+
+const headsInterval = "3 seconds"
+
+const toDebugError = ({ message, reason }: StoreError): DebugError =>
+  makeDebugError(reason === "missing" ? "missing" : "unreadable", message)
+
+interface Known {
+  readonly workspace: string
+  readonly head: Head
+}
+
+/** Returns the id of a tree. The name at the end makes the ids of forks different. */
+const idOf = ({ root, snapshot }: Browse.TreeId, workspace: string): string =>
+  `${root}${snapshot === undefined ? "" : `/${snapshot}`}:${workspace}`
+
+const parseId = (id: string): (Browse.TreeId & { readonly workspace: string }) | undefined => {
+  const [, root, snapshot, workspace] = /^([0-9a-f]{64})(?:\/([0-9a-f-]{1,100}))?:([^]*)$/.exec(id) ?? []
+  return root === undefined ? undefined : { root, snapshot, workspace: workspace! }
+}
+
+const newestFirst = (a: Known, b: Known): number =>
+  DateTime.toEpochMillis(b.head.committedAt) - DateTime.toEpochMillis(a.head.committedAt)
+
+export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect.Effect<Source, DebugError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const browser = yield* Effect.provideContext(Browse.make, Context.add(Context.make(BlobStore, blobs), HeadStore, heads))
+    let generation = 1
+    const cachedTrees = new Map<string, OpenTree>()
+    /** The heads of each workspace that were seen since the start, the newest first. */
+    const seen = new Map<string, ReadonlyArray<Head>>()
+    let damaged: ReadonlyArray<string> = []
+
+    const note = ({ head, workspace }: Known): void => {
+      const before = seen.get(workspace) ?? []
+      if (before[0]?.root !== head.root) seen.set(workspace, [head, ...before].slice(0, maxSeenHeads))
+    }
+
+    /** The workspaces, those with the newest commits first. */
+    const known: Effect.Effect<ReadonlyArray<Known>, DebugError> = Effect.mapError(
+      Effect.map(browser.heads, (all) => {
+        damaged = all.flatMap(({ head }) => (Result.isFailure(head) ? [head.failure.message] : []))
+        const found = all.flatMap(({ head, workspace }) => (Result.isSuccess(head) ? [{ workspace, head: head.success }] : []))
+        const names = new Set(found.map(({ workspace }) => workspace))
+        for (const name of seen.keys()) if (!names.has(name)) seen.delete(name)
+        found.forEach(note)
+        return found.sort(newestFirst)
+      }),
+      toDebugError
+    )
+
+    const main = workspace ?? (yield* known)[0]?.workspace
+    if (main === undefined) return yield* makeDebugError("missing", "the store has no workspaces")
+    yield* Effect.mapError(browser.head(main), toDebugError)
+
+    const openTree = (tree: Browse.TreeId, name: string, createdAt?: string): Effect.Effect<OpenTree, DebugError> =>
+      Effect.gen(function* () {
+        const id = idOf(tree, name)
+        const cached = cachedTrees.get(id)
+        if (cached !== undefined) return cached
+        const filesystem = yield* Effect.mapError(browser.view(tree, name), toDebugError)
+        const look: OpenTree = {
+          filesystem,
+          identity: {},
+          tree: yield* Effect.cached(Tree.ofFilesystem(filesystem)),
+          about: { name, case_sensitive: true, ...(createdAt !== undefined && { created_at: createdAt }) }
+        }
+        if (cachedTrees.size >= maxCachedTrees) cachedTrees.delete(cachedTrees.keys().next().value!)
+        cachedTrees.set(id, look)
+        return look
+      })
+
+    const treeOf = (at: string | undefined): Effect.Effect<Browse.TreeId & { readonly workspace: string }, DebugError> => {
+      if (at === undefined) {
+        return Effect.map(Effect.mapError(browser.head(main), toDebugError), (head) => {
+          note({ workspace: main, head })
+          return { root: head.root, workspace: main }
+        })
+      }
+      const tree = parseId(at)
+      return tree === undefined
+        ? Effect.fail(makeDebugError("missing", `there is no tree ${JSON.stringify(at.slice(0, 100))}`))
+        : Effect.succeed(tree)
+    }
+
+    const look = (at: string | undefined): Effect.Effect<OpenTree, DebugError> =>
+      Effect.flatMap(treeOf(at), (tree) => openTree(tree, tree.workspace))
+
+    const headInfos = (workspace: string): ReadonlyArray<SnapshotInfo> =>
+      (seen.get(workspace) ?? []).map(({ author, committedAt, message, root, sequence }, index) => ({
+        id: idOf({ root }, workspace),
+        label: index === 0 ? workspace : `${workspace}, commit ${sequence}`,
+        created_at: DateTime.formatIso(committedAt),
+        tag: `${message}, by ${author}`.slice(0, 200)
+      }))
+
+    /** Lists the snapshots of a workspace. Returns none for a damaged workspace, because its head shows the error. */
+    const snapshotInfos = ({ head, workspace }: Known): Effect.Effect<ReadonlyArray<SnapshotInfo>> =>
+      Effect.flatMap(browser.snapshots(head.root, workspace), ({ list }) => list).pipe(
+        Effect.map((all) => {
+          const short = makeShortIds(all)
+          return all.toReversed().map((snapshot): SnapshotInfo => ({
+            id: idOf({ root: head.root, snapshot: snapshot.snapshotId }, workspace),
+            label: `${workspace}: ${snapshot.tag ?? short(snapshot)}`,
+            created_at: DateTime.formatIso(snapshot.createdAt),
+            ...(snapshot.tag !== undefined && { tag: snapshot.tag })
+          }))
+        }),
+        Effect.orElseSucceed(() => [])
+      )
+
+    const infos = Effect.gen(function* () {
+      const all = yield* known
+      const kept = yield* Effect.forEach(all.slice(0, maxWorkspacesWithSnapshots), snapshotInfos, { concurrency: 4 })
+      return all.flatMap(({ workspace }, index) => [...headInfos(workspace), ...(kept[index] ?? [])])
+    })
+
+    const diff = (from: string | undefined, to: string | undefined): Effect.Effect<Diff, DebugError> =>
+      Effect.gen(function* () {
+        const [one, other] = [yield* treeOf(from), yield* treeOf(to)]
+        const [before, after] = [yield* openTree(one, one.workspace), yield* openTree(other, other.workspace)]
+        const changes = yield* Effect.mapError(browser.differences(one, other), toDebugError)
+        const entries = yield* Tree.entriesOf(changes, before.filesystem, after.filesystem)
+        return { from: from ?? null, to: to ?? null, changes: entries }
+      })
+
+    const state = Effect.orElseSucceed(
+      Effect.map(known, (all) => all.map(({ head, workspace }) => `${workspace}\n${head.root}`).join("\n")),
+      () => ""
+    )
+    const count = Effect.orElseSucceed(
+      Effect.map(known, (all) => all.reduce((sum, { workspace }) => sum + (seen.get(workspace)?.length ?? 0), 0)),
+      () => 0
+    )
+
+    return {
+      about: Effect.map(
+        Effect.match(known, {
+          onFailure: ({ message }) => [`The workspaces cannot be listed: ${message}.`],
+          onSuccess: () => damaged
+        }),
+        (problems) => ({ kind: "workspace" as const, title, path: main, tags: {}, has_filesystem: true, problems })
+      ),
+      generation: () => generation,
+      sessions: Effect.succeed([]),
+      slices: Effect.succeed([]),
+      slice: () => Effect.succeed(undefined),
+      events: Effect.succeed([]),
+      dumps: Effect.succeed([]),
+      reload: Effect.sync(() => {
+        generation++
+        cachedTrees.clear()
+      }),
+      switchTo: () => Effect.fail(makeDebugError("missing", "the source is a store, so there are no dumps to switch to")),
+      snapshots: infos,
+      snapshotCount: count,
+      look,
+      diff,
+      journal,
+      live: yield* Live.shareWithListeners({
+        transientEvents: [Live.emitOnChange(state, { type: "files", paths: null }, headsInterval)],
+        statefulEvents: Live.followJournal(journal)
+      })
+    }
+  })

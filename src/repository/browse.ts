@@ -1,0 +1,105 @@
+/** Shows the commits of a store as read-only filesystems, for programs that show many workspaces. */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import { type Algebra, make as makeAlgebra } from "../filesystem/Filesystem.ts"
+import type { Operations as Snapshots } from "../history/Snapshots.ts"
+import { make as makeSnapshots } from "../history/snapshots/service.ts"
+import { accessDenied } from "../model/Fault.ts"
+import { parse } from "../model/FsPath.ts"
+import type { Difference } from "../port/history.ts"
+import { BlobStore } from "./BlobStore.ts"
+import { missingWorkspace, StoreError } from "./errors.ts"
+import type { DirectoryEntry } from "./format/nodes.ts"
+import * as Objects from "./format/objects.ts"
+import { type Head, HeadStore } from "./HeadStore.ts"
+import { differences, type Historic, makeStrategy } from "./history.ts"
+import { makeView } from "./port.ts"
+import { lookup } from "./drafts.ts"
+
+/** A tree of a commit: its files or, with `snapshot`, the files of one of its snapshots. */
+export interface TreeId {
+  /** The hash of the root node. */
+  readonly root: string
+  readonly snapshot?: string | undefined
+}
+
+export interface Listed {
+  readonly workspace: string
+  readonly head: Result.Result<Head, StoreError>
+}
+
+export interface Browser {
+  /** The workspaces in the order of their names. A workspace whose head is damaged has an error instead of a head. */
+  readonly heads: Effect.Effect<ReadonlyArray<Listed>, StoreError>
+  /** Returns the head. Fails with `missing` if there is no such workspace. */
+  readonly head: (workspace: string) => Effect.Effect<Head, StoreError>
+  readonly view: (tree: TreeId, name: string) => Effect.Effect<Algebra, StoreError>
+  /** The snapshots of a commit. All changes of them fail. */
+  readonly snapshots: (root: string, name: string) => Effect.Effect<Snapshots, StoreError>
+  readonly differences: (from: TreeId, to: TreeId) => Effect.Effect<ReadonlyArray<Difference>, StoreError>
+}
+
+const cacheBytes = 64 * 1024 * 1024
+const headsAtOnce = 16
+
+export const make: Effect.Effect<Browser, never, BlobStore | HeadStore> = Effect.gen(function* () {
+  const heads = yield* HeadStore
+  const objects = Objects.make(yield* BlobStore, { cacheBytes })
+
+  const filesOf = ({ root: hash, snapshot }: TreeId): Effect.Effect<DirectoryEntry, StoreError> =>
+    Effect.gen(function* () {
+      const { files, snapshots } = yield* objects.root(hash)
+      if (snapshot === undefined) return files
+      const path = parse(`${snapshot}/tree`)
+      const found = typeof path === "string" ? yield* lookup(objects, { files: snapshots, snapshots }, path) : undefined
+      if (found?.kind === "directory") return { ...found, name: "" }
+      const detail = `the commit ${hash} has no snapshot ${JSON.stringify(snapshot)}`
+      return yield* Effect.fail(new StoreError({ reason: "missing", detail }))
+    })
+
+  return {
+    heads: Stream.runCollect(heads.list).pipe(
+      Effect.flatMap((names) =>
+        Effect.forEach(
+          [...names].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)),
+          (workspace) => Effect.map(Effect.result(heads.get(workspace)), (head) => ({ workspace, head })),
+          { concurrency: headsAtOnce }
+        )
+      ),
+      // A workspace that was deleted after the list was read has no head.
+      Effect.map((all) =>
+        all.flatMap(({ head, workspace }): ReadonlyArray<Listed> => {
+          if (Result.isFailure(head)) return [{ workspace, head: Result.fail(head.failure) }]
+          return head.success === undefined ? [] : [{ workspace, head: Result.succeed(head.success) }]
+        })
+      )
+    ),
+    head: (workspace) =>
+      Effect.flatMap(heads.get(workspace), (head) =>
+        head === undefined ? Effect.fail(missingWorkspace(workspace)) : Effect.succeed(head)
+      ),
+    view: (tree, name) =>
+      Effect.map(filesOf(tree), (files) =>
+        makeAlgebra(makeView(objects, { files, snapshots: files }, { name, identity: `${tree.root}/${tree.snapshot ?? ""}` }))
+      ),
+    snapshots: (root, name) =>
+      Effect.map(objects.root(root), (draft) => {
+        const readOnly = Effect.fail(accessDenied("readOnly"))
+        const workspace: Historic = {
+          objects,
+          draft: Effect.succeed(draft),
+          observe: () => Effect.void,
+          submit: () => readOnly,
+          transaction: (effect) => effect
+        }
+        const place = { name, identity: root }
+        const view = makeView(objects, draft, place)
+        return makeSnapshots(makeStrategy(workspace, view, place), view)
+      }),
+    differences: (from, to) =>
+      Effect.gen(function* () {
+        return yield* differences(objects, yield* filesOf(from), yield* filesOf(to))
+      })
+  }
+})

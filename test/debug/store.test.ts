@@ -1,0 +1,154 @@
+/** The debug view of a store of workspaces. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { Snapshots } from "../../src/history/snapshots/tag.ts"
+import { BlobStore } from "../../src/repository/BlobStore.ts"
+import { HeadStore } from "../../src/repository/HeadStore.ts"
+import * as Repository from "../../src/repository/Repository.ts"
+import * as Stores from "../../src/repository/Stores.ts"
+import * as Server from "../../src/debug/Server.ts"
+import { ask, listening, served } from "./support.ts"
+
+/** A store with the workspace `team`, which has a snapshot and two commits after it, and its fork `trial`. */
+const store = Effect.gen(function* () {
+  const stores = yield* Layer.build(Stores.layerMemory)
+  const team = yield* Effect.provideContext(Layer.build(Repository.layer({ workspace: "team", author: "ann" })), stores)
+  const fs = Context.get(team, Filesystem)
+  yield* fs.write("a.md", "one\n")
+  yield* Context.get(team, Snapshots).snapshot({ tag: "first" })
+  yield* fs.write("a.md", "two\n")
+  yield* Effect.provideContext(Repository.fork("team", "trial"), stores)
+  const trial = yield* Effect.provideContext(Layer.build(Repository.layer({ workspace: "trial" })), stores)
+  yield* Context.get(trial, Filesystem).write("b.md", "new\n")
+  const [blobs, heads] = [Context.get(stores, BlobStore), Context.get(stores, HeadStore)]
+  return { blobs, heads, fs }
+})
+
+interface Listed {
+  readonly id: string
+  readonly label: string
+  readonly tag?: string
+}
+
+const listed = (port: number) => Effect.map(ask(port, "/api/snapshots"), ({ body }) => body as ReadonlyArray<Listed>)
+
+describe("the debug view of a store", () => {
+  it.live("lists the heads and snapshots of all workspaces, and shows and compares any two", () =>
+    Effect.gen(function* () {
+      const { blobs, heads } = yield* store
+      const { port } = yield* served({ source: { blobs, heads, title: "dir:store", workspace: "team" } })
+      const all = yield* listed(port)
+      assert.deepStrictEqual(
+        all.map(({ label, tag }) => [label, tag]),
+        [
+          ["trial", "write b.md, by fs-algebra"],
+          ["trial: first", "first"],
+          ["team", "write a.md, by ann"],
+          ["team: first", "first"]
+        ]
+      )
+      assert.strictEqual(new Set(all.map(({ id }) => id)).size, 4)
+      const idOf = (label: string): string => encodeURIComponent(all.find((one) => one.label === label)!.id)
+      assert.deepInclude((yield* ask(port, "/api/meta")).body, {
+        kind: "workspace",
+        title: "dir:store",
+        snapshots: 2,
+        problems: []
+      })
+      const pathsOf = (at: string) =>
+        Effect.map(ask(port, `/api/filesystem/tree${at}`), ({ body }) => body.map(({ path }: { path: string }) => path))
+      assert.deepStrictEqual(yield* pathsOf(""), ["a.md"])
+      assert.deepStrictEqual(yield* pathsOf(`?at=${idOf("trial")}`), ["a.md", "b.md"])
+      const text = yield* ask(port, `/api/filesystem/file?path=a.md&at=${idOf("trial: first")}`)
+      assert.strictEqual(text.body.content, "one\n")
+      const changesOf = (query: string) =>
+        Effect.map(ask(port, `/api/filesystem/diff${query}`), ({ body }) =>
+          body.changes.map(({ change, path }: { change: string; path: string }) => `${change} ${path}`)
+        )
+      assert.deepStrictEqual(yield* changesOf(`?at=${idOf("trial")}`), ["added b.md"])
+      assert.deepStrictEqual(yield* changesOf(`?with=${idOf("trial")}`), ["deleted b.md"])
+      assert.deepStrictEqual(yield* changesOf(`?with=${idOf("team: first")}&at=${idOf("trial")}`), [
+        "modified a.md",
+        "added b.md"
+      ])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("keeps the earlier heads that it has seen, and reports new ones to the page", () =>
+    Effect.gen(function* () {
+      const { blobs, fs, heads } = yield* store
+      const { port } = yield* served({ source: { blobs, heads, workspace: "team" } })
+      const before = (yield* listed(port)).find(({ label }) => label === "team")!
+      const next = yield* listening(port)
+      assert.deepStrictEqual(yield* Effect.promise(next), { type: "beat" })
+      // A change before the first look at the heads is not reported, so the file is written repeatedly.
+      let n = 0
+      yield* Effect.forkScoped(
+        Effect.forever(
+          Effect.andThen(
+            Effect.suspend(() => fs.write("c.md", `${n++}`)),
+            Effect.sleep("200 millis")
+          )
+        )
+      )
+      assert.deepStrictEqual(yield* Effect.promise(next), { type: "files", paths: null })
+      const all = yield* listed(port)
+      const earlier = all.find(({ id }) => id === before.id)!
+      assert.match(earlier.label, /^team, commit \d+$/)
+      const { body } = yield* ask(port, `/api/filesystem/diff?with=${encodeURIComponent(earlier.id)}`)
+      assert.deepStrictEqual(
+        body.changes.map(({ path }: { path: string }) => path),
+        ["c.md"]
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("answers wrong ids with 404, and the rest of a damaged store", () =>
+    Effect.gen(function* () {
+      const { blobs, heads } = yield* store
+      const { port } = yield* served({ source: { blobs, heads, workspace: "team" } })
+      const all = yield* listed(port)
+      const team = all.find(({ label }) => label === "team")!
+      for (const id of [
+        "x",
+        "..",
+        `${"0".repeat(64)}:team`,
+        `${team.id.slice(0, 64)}/0-0:team`,
+        "\0",
+        `${team.id.slice(0, 63)}:`
+      ]) {
+        const { body, status } = yield* ask(port, `/api/filesystem/tree?at=${encodeURIComponent(id)}`)
+        assert.deepStrictEqual([status, body.error], [404, "NotFound"], id)
+      }
+      // Another server, because the first one has the node in its cache.
+      yield* blobs.delete([(yield* heads.get("trial"))!.root])
+      const second = yield* served({ source: { blobs, heads, workspace: "team" } })
+      const rest = yield* listed(second.port)
+      assert.deepStrictEqual(
+        rest.map(({ label }) => label),
+        ["trial", "team", "team: first"]
+      )
+      const { status } = yield* ask(second.port, `/api/filesystem/tree?at=${encodeURIComponent(rest[0]!.id)}`)
+      assert.strictEqual(status, 404)
+      assert.strictEqual((yield* ask(second.port, "/api/filesystem/tree")).status, 200)
+      yield* heads.delete("team", (yield* heads.get("team"))!)
+      const gone = yield* ask(second.port, "/api/filesystem/meta")
+      assert.strictEqual(gone.status, 404)
+      assert.include(gone.body.message, '"team"')
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("does not start without workspaces, or without the given one", () =>
+    Effect.gen(function* () {
+      const { blobs, heads } = yield* store
+      const wrong = yield* Effect.flip(Server.serve({ source: { blobs, heads, workspace: "nope" } }))
+      assert.deepInclude(wrong, { _tag: "DebugError", reason: "missing" })
+      const empty = yield* Layer.build(Stores.layerMemory)
+      const source = { blobs: Context.get(empty, BlobStore), heads: Context.get(empty, HeadStore) }
+      assert.deepInclude(yield* Effect.flip(Server.serve({ source })), { _tag: "DebugError", reason: "missing" })
+    }).pipe(Effect.scoped)
+  )
+})
