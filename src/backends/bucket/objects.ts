@@ -120,7 +120,7 @@ const headOf = ({ headers }: Answer, sizeBytes: number): ObjectHead => {
   }
 }
 
-const malformed: Fault = ioError("the store's answer is not as the S3 protocol has it", "EPROTO")
+export const malformed: Fault = ioError("the store's answer is not as the S3 protocol has it", "EPROTO")
 
 const decodeKey = (text: string): string | undefined => {
   try {
@@ -309,6 +309,13 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
     "x-amz-copy-source-if-match": `"${bare(etag)}"`
   })
 
+  const failedOf = (error: Xml.Element): Failed => {
+    const code = textOf(error, "Code")
+    const status = statusOfCode[code] ?? 400
+    const fault = faultOf({ code, message: textOf(error, "Message"), status })
+    return { key: textOf(error, "Key"), fault, isTransient: isTransient(status) }
+  }
+
   return {
     head,
     patience: { attempts, pause },
@@ -324,19 +331,16 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
         (answer) =>
           answer.status !== 200
             ? Effect.succeed(undefined)
-            : Effect.map(parseXml(answer.body), (root): ReadonlyArray<Failed> => {
+            : Effect.map(parseXml(answer.body), (root): ReadonlyArray<Failed> | undefined => {
+                // The store may begin its answer with 200, and then refuse the whole batch.
+                if (root?.name === "Error") {
+                  const failed = failedOf(root)
+                  return failed.isTransient ? [{ ...failed, key: undefined }] : undefined
+                }
                 if (root?.name !== "DeleteResult") return [{ key: undefined, fault: malformed, isTransient: true }]
                 return childrenOf(root, "Error")
-                  .map((error) => ({
-                    key: textOf(error, "Key"),
-                    code: textOf(error, "Code"),
-                    message: textOf(error, "Message")
-                  }))
-                  .filter(({ code }) => code !== "NoSuchKey")
-                  .map(({ code, key, message }) => {
-                    const status = statusOfCode[code] ?? 400
-                    return { key, fault: faultOf({ code, message, status }), isTransient: isTransient(status) }
-                  })
+                  .filter((error) => textOf(error, "Code") !== "NoSuchKey")
+                  .map(failedOf)
               })
       )
     },

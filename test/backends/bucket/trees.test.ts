@@ -1,6 +1,7 @@
 /** Batches of deletions, and copies within the store. */
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Http from "node:http"
 import { make } from "../../../src/filesystem/Filesystem.ts"
 import { portable } from "../../../src/port/Backend.ts"
 import type { BucketOptions, Tuning } from "../../../src/backends/bucket/open.ts"
@@ -80,6 +81,20 @@ const odd = [
 ]
 
 const kept = ["other/tree", "tree-2/a", "tree.txt", "tree2"]
+
+/** Stores an object whose key `fetch` would rewrite. */
+const putRaw = ({ bucket, endpoint }: { readonly bucket: string; readonly endpoint: string }, key: string): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(endpoint)
+    const headers = { authorization: "AWS4-HMAC-SHA256 Credential=TESTKEY/20260101/us-east-1/s3/aws4_request" }
+    Http.request({ hostname, port, method: "PUT", path: `/${bucket}/${key}`, headers }, (answer) => {
+      answer
+        .resume()
+        .on("end", () => (answer.statusCode === 200 ? resolve() : reject(new Error(`status ${answer.statusCode}`))))
+    })
+      .on("error", reject)
+      .end("x")
+  })
 
 const MiB = 1024 * 1024
 
@@ -238,6 +253,47 @@ describeMoto("a batch of deletions", () => {
       assert.strictEqual(left.length, 15 + kept.length)
       assert.include(left, error.path)
       decide(() => "pass")
+      yield* fs.delete("tree", { recursive: true })
+      assert.deepStrictEqual(yield* keys, kept)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("deletes no object that a store lists without having been asked for it", () =>
+    Effect.gen(function* () {
+      const { decide, fs, keys, putAll } = yield* ground(moto)
+      yield* putAll([...numbered(5), ...kept])
+      decide(({ method, url }) => (method === "GET" && url.includes("tree%2F") ? "wide" : "pass"))
+      const error = yield* Effect.flip(fs.delete("tree", { recursive: true }))
+      assert.deepInclude<object>(error, { _tag: "IoError", code: "EPROTO" })
+      assert.includeMembers([...(yield* keys)], kept)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("deletes keys with dots, however many a request has", () =>
+    Effect.gen(function* () {
+      for (const all of [["tree/../a"], ["tree/a", "tree/./b"], ["tree/a", "tree/b", "tree/x/.."]]) {
+        const { direct, fs, keys, prefix, putAll } = yield* ground(moto, {}, { sizes: { batch: 2 } })
+        yield* putAll(kept)
+        for (const key of all) yield* Effect.promise(() => putRaw(direct, prefix + key))
+        assert.strictEqual((yield* fs.delete("tree", { recursive: true })).deleted, all.length)
+        assert.deepStrictEqual(yield* keys, kept)
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is refused by 200 and an error as by the status of the error", () =>
+    Effect.gen(function* () {
+      const { decide, fs, keys, putAll, requests } = yield* ground(moto)
+      yield* putAll([...numbered(5), ...kept])
+      decide((request) => (isBatch(request) ? "late AccessDenied" : "pass"))
+      yield* fs.delete("tree", { recursive: true })
+      assert.deepStrictEqual(yield* keys, kept)
+      assert.strictEqual(requests.filter(isBatch).length, 1)
+      yield* putAll(numbered(5))
+      decide((request) => (isBatch(request) ? "late SlowDown" : "pass"))
+      assert.strictEqual((yield* Effect.flip(fs.delete("tree", { recursive: true })))._tag, "Unavailable")
+      let nth = 0
+      decide((request) => (isBatch(request) && nth++ < 2 ? "late InternalError" : "pass"))
       yield* fs.delete("tree", { recursive: true })
       assert.deepStrictEqual(yield* keys, kept)
     }).pipe(Effect.scoped)
