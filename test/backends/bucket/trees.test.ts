@@ -349,6 +349,77 @@ describeRadosgw("a copy within the store", () => {
     }).pipe(Effect.scoped)
   )
 
+  for (const [size, limits] of [
+    ["whole", {}],
+    ["in ranges", { sizes: { copy: 5 * MiB } }]
+  ] as const) {
+    /** radosgw does not compare the source of a range, so that the proxy answers for it. */
+    const fateOf = (request: Request, fate: Fate): Fate =>
+      /^"?0{32}/.test(String(request.headers["x-amz-copy-source-if-match"])) ? "failed" : fate
+
+    const usesRanges = (requests: ReadonlyArray<Request>): boolean =>
+      requests.some(({ headers }) => headers["x-amz-copy-source-range"] !== undefined)
+
+    it.live(`${size} is made again if the store answers 200 and a passing error`, () =>
+      Effect.gen(function* () {
+        const { decide, fs, keys, other, requests } = yield* ground(radosgw, {}, limits)
+        yield* other.writeBytes("from", bytes)
+        let nth = 0
+        decide((request) =>
+          fateOf(request, isCopy(request) && !isProbe(request) && nth++ === 0 ? "late InternalError" : "pass")
+        )
+        yield* fs.copy("from", "to")
+        assert.deepStrictEqual((yield* other.readBytes("to")).content, bytes)
+        assert.strictEqual(usesRanges(requests), size === "in ranges")
+        const downloads = requests.filter(({ method, url }) => method === "GET" && url.endsWith("/from"))
+        assert.deepStrictEqual(downloads, [])
+        decide((request) => (isCopy(request) ? "late AccessDenied" : "pass"))
+        yield* fs.copy("from", "by content")
+        assert.deepStrictEqual((yield* other.readBytes("by content")).content, bytes)
+        decide((request) => (isCopy(request) ? "late SlowDown" : "pass"))
+        assert.strictEqual((yield* Effect.flip(fs.copy("from", "none")))._tag, "Unavailable")
+        assert.deepStrictEqual(yield* keys, ["by content", "from", "to"])
+      }).pipe(Effect.scoped)
+    )
+
+    it.live(`${size} fails with ESTALE and the source's path if the source is deleted meanwhile`, () =>
+      Effect.gen(function* () {
+        const { decide, fs, keys, other, requests } = yield* ground(radosgw, {}, limits)
+        yield* other.writeBytes("from", bytes)
+        yield* other.writeBytes("kept", bytes)
+        decide((request) => fateOf(request, "pass"))
+        yield* fs.copy("from", "first")
+        assert.strictEqual(usesRanges(requests), size === "in ranges")
+        let isGone = false
+        decide((request) => {
+          if (isCopy(request)) isGone = true
+          return isGone && (isCopy(request) || request.url.endsWith("/from")) ? "gone" : "pass"
+        })
+        for (const to of ["to", "kept"]) {
+          isGone = false
+          const error = yield* Effect.flip(fs.copy("from", to, { overwrite: true }))
+          assert.deepInclude<object>(error, { _tag: "IoError", code: "ESTALE", path: "from" })
+        }
+        assert.deepStrictEqual(yield* keys, ["first", "from", "kept"])
+        assert.deepStrictEqual((yield* other.readBytes("kept")).content, bytes)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("keeps the source of a move if the source cannot be deleted, and removes the copy", () =>
+    Effect.gen(function* () {
+      const { decide, fs, keys, other } = yield* ground(radosgw, {}, small)
+      yield* other.writeBytes("from", bytes)
+      yield* other.writeBytes("taken", bytes.subarray(0, 100))
+      decide(({ method, url }) => (method === "DELETE" && url.endsWith("/from") ? "unknown" : "pass"))
+      for (const to of ["to", "taken"]) {
+        assert.strictEqual((yield* Effect.flip(fs.move("from", to, { overwrite: true }))).path, "from")
+      }
+      assert.deepStrictEqual(yield* keys, ["from", "taken"])
+      assert.deepStrictEqual((yield* other.readBytes("from")).content, bytes)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("fails with ESTALE if the store says that the source was replaced, and leaves no copy", () =>
     Effect.gen(function* () {
       const { decide, direct, fs, keys, prefix } = yield* ground(radosgw, {}, small)
