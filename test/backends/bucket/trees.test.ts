@@ -1,6 +1,8 @@
 /** Batches of deletions, and copies within the store. */
 import { assert, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Http from "node:http"
 import { make } from "../../../src/filesystem/Filesystem.ts"
 import { portable } from "../../../src/port/Backend.ts"
@@ -405,6 +407,25 @@ describeRadosgw("a copy within the store", () => {
       }).pipe(Effect.scoped)
     )
   }
+
+  it.live("in ranges ends at once if it is interrupted, and its upload is removed", () =>
+    Effect.gen(function* () {
+      const { decide, fs, keys, other, requests } = yield* ground(radosgw, {}, { sizes: { copy: 5 * MiB } })
+      yield* other.writeBytes("from", bytes)
+      const isHeld = yield* Deferred.make<void>()
+      decide((request) => {
+        if (/^"?0{32}/.test(String(request.headers["x-amz-copy-source-if-match"]))) return "failed"
+        if (!isCopy(request) || isProbe(request)) return "pass"
+        Deferred.doneUnsafe(isHeld, Effect.void)
+        return "hang"
+      })
+      const copying = yield* Effect.forkChild(fs.copy("from", "to"))
+      yield* Deferred.await(isHeld)
+      yield* Fiber.interrupt(copying)
+      assert.isTrue(requests.some(({ method, url }) => method === "DELETE" && url.includes("/to?uploadId=")))
+      assert.deepStrictEqual(yield* keys, ["from"])
+    }).pipe(Effect.scoped)
+  )
 
   it.live("keeps the source of a move if the source cannot be deleted, and removes the copy", () =>
     Effect.gen(function* () {
