@@ -23,6 +23,7 @@ import { Unavailable } from "../model/FsError.ts"
 import { builtin } from "../runtime/node.ts"
 import { connectionProtocol, ownStreams, programStreams, sshCommand } from "./standardStreams.ts"
 import { listenAt, SocketFileError } from "./unixSocket.ts"
+import { withOwnBytes } from "./bytes.ts"
 import * as Frames from "./frames.ts"
 import { paced } from "./budget.ts"
 import { guarded, type IsAuthorized, maxStrangerBytes, withSocket } from "./strangers.ts"
@@ -93,10 +94,7 @@ const isUnavailable = (error: unknown): error is Unavailable => error instanceof
 
 const overSocket = (socket: Layer.Layer<Socket.Socket, unknown>, name: string): Layer.Layer<RpcClient.Protocol, Unavailable> =>
   RpcClient.layerProtocolSocket({ retryTransientErrors: false }).pipe(
-    Layer.provide([
-      Layer.effect(Socket.Socket, Effect.map(Socket.Socket, Frames.withContents)).pipe(Layer.provide(socket)),
-      Frames.layerSocketClient
-    ]),
+    Layer.provide(Frames.layerSocketClient(socket)),
     Layer.catch((error) =>
       Layer.effectContext(
         Effect.fail(
@@ -120,7 +118,14 @@ export const commandProtocol = (
 
 /** Provides the client protocol of a worker thread. One worker answers all requests, because requests share its state. */
 export const workerProtocol = (start: () => NodeWorkerThreads.Worker): Layer.Layer<RpcClient.Protocol, Unavailable> =>
-  RpcClient.layerProtocolWorker({ size: 1, concurrency: Number.MAX_SAFE_INTEGER }).pipe(
+  Layer.effect(
+    RpcClient.Protocol,
+    Effect.map(RpcClient.Protocol, (protocol) => ({
+      ...protocol,
+      send: (clientId, request, transferables) => protocol.send(clientId, withOwnBytes(request), transferables)
+    }))
+  ).pipe(
+    Layer.provide(RpcClient.layerProtocolWorker({ size: 1, concurrency: Number.MAX_SAFE_INTEGER })),
     Layer.provide(Layer.unwrap(Effect.map(platformWorker, ({ layer }) => layer(start)))),
     Layer.catch((error) =>
       Layer.effectContext(
@@ -130,7 +135,14 @@ export const workerProtocol = (start: () => NodeWorkerThreads.Worker): Layer.Lay
   )
 
 /** Provides the server protocol of this worker thread. */
-export const ownWorkerProtocol: Layer.Layer<RpcServer.Protocol, Unavailable> = RpcServer.layerProtocolWorkerRunner.pipe(
+export const ownWorkerProtocol: Layer.Layer<RpcServer.Protocol, Unavailable> = Layer.effect(
+  RpcServer.Protocol,
+  Effect.map(RpcServer.Protocol, (protocol) => ({
+    ...protocol,
+    send: (clientId, response, transferables) => protocol.send(clientId, withOwnBytes(response), transferables)
+  }))
+).pipe(
+  Layer.provide(RpcServer.layerProtocolWorkerRunner),
   Layer.provide(Layer.unwrap(Effect.map(platformWorkerRunner, ({ layer }) => layer))),
   Layer.catch((error) =>
     Layer.effectContext(

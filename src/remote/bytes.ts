@@ -10,6 +10,9 @@ import * as Schema from "effect/Schema"
 import * as SchemaGetter from "effect/SchemaGetter"
 import * as SchemaIssue from "effect/SchemaIssue"
 
+/** The depth of the deepest bytes in a message: `exit.value[INDEX].bytes`. */
+export const maxDepth = 4
+
 /** The place of bytes in the JSON of a frame: their length. */
 interface Place {
   readonly $bytes: number
@@ -45,6 +48,25 @@ export const toJson = (
   } finally {
     current = undefined
   }
+}
+
+/**
+ * Returns a message without the rest of the buffers that its bytes view. A worker thread receives a copy of the whole buffer.
+ * The message is changed in place.
+ */
+export const withOwnBytes = <A>(message: A, depth = 0): A => {
+  if (message instanceof Uint8Array) {
+    return message.byteLength === message.buffer.byteLength ? message : (message.slice() as typeof message)
+  }
+  if (typeof message === "object" && message !== null && depth <= maxDepth) {
+    const record = message as Record<string, unknown>
+    for (const key of Object.keys(record)) {
+      const child = record[key]
+      const own = withOwnBytes(child, depth + 1)
+      if (own !== child) record[key] = own
+    }
+  }
+  return message
 }
 
 /** The form of bytes in a message: themselves, or Base64. */

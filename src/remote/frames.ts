@@ -13,9 +13,9 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as RpcSerialization from "effect/rpc/RpcSerialization"
-import type * as Socket from "effect/socket/Socket"
+import * as Socket from "effect/socket/Socket"
 import { concatenate } from "../runtime/buffer.ts"
-import { toJson } from "./bytes.ts"
+import { maxDepth, toJson } from "./bytes.ts"
 import { version } from "./protocol.ts"
 
 const headerBytes = 12
@@ -37,9 +37,6 @@ const minReserved = 4096
 
 /** Content of at most this many bytes is copied out of the bytes that have arrived together. */
 const maxCopied = 64 * 1024
-
-/** The depth of the deepest bytes in a message: `exit.value[INDEX].bytes`. */
-const maxDepth = 4
 
 /** A message that is not a frame. The bytes after it have no meaning. */
 class FrameError extends Error {
@@ -177,7 +174,8 @@ type Lengths = { readonly jsonBytes: number; readonly frameBytes: number }
 const makeParser = ({
   acceptsLines = false,
   isDivided = false,
-  maxBytes = maxFrameBytes
+  maxBytes = maxFrameBytes,
+  onBroken
 }: Options): RpcSerialization.Parser => {
   const incomplete = new Incomplete()
   let broken: FrameError | undefined
@@ -244,6 +242,7 @@ const makeParser = ({
       } catch (error) {
         incomplete.clear()
         broken = error instanceof FrameError ? error : new FrameError(`a message cannot be read: ${String(error)}`)
+        onBroken?.(broken)
         throw broken
       }
     },
@@ -262,6 +261,8 @@ export interface Options {
   readonly acceptsLines?: boolean
   /** True if the frames are written to a socket of `withContents`. */
   readonly isDivided?: boolean
+  /** Is called when the other side sends a message that is not a frame. */
+  readonly onBroken?: (error: Error) => void
 }
 
 /** Returns the serialization of a transport of bytes. */
@@ -279,11 +280,51 @@ const layer = (options: Options): Layer.Layer<RpcSerialization.RpcSerialization>
 /** The serialization of a client over HTTP. */
 export const layerHttpClient = layer({})
 
-/** The serialization of a client over a socket of `withContents`. */
-export const layerSocketClient = layer({ isDivided: true })
+/**
+ * Provides the serialization of a client, and the socket, which fails after a message that is not a frame. The client then
+ * connects anew: the bytes after such a message have no meaning.
+ */
+export const layerSocketClient = <E>(
+  layerSocket: Layer.Layer<Socket.Socket, E>
+): Layer.Layer<RpcSerialization.RpcSerialization | Socket.Socket, E> =>
+  Layer.suspend(() => {
+    let broken: Error | undefined
+    const onBroken = (error: Error): void => {
+      broken = error
+    }
+    const serialization = {
+      ...make({}),
+      // Each connection has its own parser.
+      makeUnsafe: () => {
+        broken = undefined
+        return makeParser({ isDivided: true, onBroken })
+      }
+    }
+    const failing = (socket: Socket.Socket): Socket.Socket => ({
+      ...socket,
+      reader: Effect.map(socket.reader, (reader) => ({
+        ...reader,
+        pull: Effect.suspend(() =>
+          broken === undefined
+            ? reader.pull
+            : Effect.fail(new Socket.SocketError({ reason: new Socket.SocketReadError({ cause: broken }) }))
+        )
+      }))
+    })
+    return Layer.merge(
+      Layer.succeed(RpcSerialization.RpcSerialization, serialization),
+      Layer.provide(
+        Layer.effect(
+          Socket.Socket,
+          Effect.map(Socket.Socket, (socket) => failing(withContents(socket)))
+        ),
+        layerSocket
+      )
+    )
+  })
 
 /**
- * Returns the serialization of a server. It also answers clients that send lines of JSON, such as those of effect/rpc and curl.
+ * Returns the serialization of a server, which also answers clients that send lines of JSON, such as those of effect/rpc and curl.
  * `isDivided` is true for a socket of `withContents`.
  */
 export const layerServer = (isDivided: boolean, maxBytes = maxFrameBytes): Layer.Layer<RpcSerialization.RpcSerialization> =>

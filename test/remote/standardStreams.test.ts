@@ -189,6 +189,34 @@ describe("a filesystem of a worker thread", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("sends bytes without the rest of the buffer that they view", () =>
+    Effect.gen(function* () {
+      const buffers: Array<readonly [sent: number, viewed: number]> = []
+      const note = (value: unknown): void => {
+        if (value instanceof Uint8Array) buffers.push([value.buffer.byteLength, value.byteLength])
+        else if (typeof value === "object" && value !== null) for (const each of Object.values(value)) note(each)
+      }
+      const start = () => {
+        const worker = new Worker(program())
+        const post = worker.postMessage.bind(worker)
+        worker.postMessage = (message, transfer) => {
+          note(message)
+          post(message, transfer as never)
+        }
+        return worker.on("message", note)
+      }
+      const fs = yield* open(Remote.layerWorker(start))
+      const large = new Uint8Array(1_000_000).fill(7)
+      yield* fs.writeBytes("a.bin", large.subarray(5, 15))
+      yield* Stream.run(Stream.make(large), fs.sink("b.bin"))
+      // The buffer of a file that grows is longer than the file.
+      for (let index = 0; index < 5; index++) yield* fs.writeBytes("a.bin", large.subarray(0, 3000), { mode: "append" })
+      assert.deepStrictEqual((yield* fs.readBytes("a.bin")).content, large.subarray(0, 15_010))
+      assert.isAbove(buffers.length, 7)
+      for (const [sent, viewed] of buffers) assert.strictEqual(sent, viewed)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("fails with Unavailable if the worker ends or cannot start", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(
