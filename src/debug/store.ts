@@ -71,8 +71,9 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
 
     /** The workspaces, those with the newest commits first. */
     const known: Effect.Effect<ReadonlyArray<Known>, DebugError> = Effect.mapError(
-      Effect.map(browser.heads, (all) => {
+      Effect.map(browser.heads, ({ damage, workspaces: all }) => {
         damaged = all.flatMap(({ head }) => (Result.isFailure(head) ? [head.failure.message] : []))
+        if (damage !== undefined) damaged = [...damaged, damage.message]
         const found = all.flatMap(({ head, workspace }) => (Result.isSuccess(head) ? [{ workspace, head: head.success }] : []))
         const names = new Set(found.map(({ workspace }) => workspace))
         for (const name of seen.keys()) if (!names.has(name)) seen.delete(name)
