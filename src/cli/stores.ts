@@ -7,9 +7,10 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { closeSync, openSync, readSync, statSync } from "node:fs"
+import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs"
 import { userInfo } from "node:os"
 import { join, resolve } from "node:path"
+import { pathToFileURL } from "node:url"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import { Snapshots } from "../history/snapshots/tag.ts"
 import type { BlobStore } from "../repository/BlobStore.ts"
@@ -113,22 +114,42 @@ const headerOf = (file: string): Effect.Effect<string, StoreError> =>
     catch: unusable
   })
 
-/** Tests whether a file is a database of SQLite with the tables of a store. Does not change the file. */
-const hasStore = (file: string): Effect.Effect<boolean, StoreError> =>
+const lockedMillis = 5000
+
+/** Tests whether an error of SQLite says that the file is malformed, or no database. */
+const isSqliteDamage = (error: unknown): boolean => {
+  const { errcode = 0 } = error as { readonly errcode?: number }
+  return [11, 26].includes(errcode & 0xff)
+}
+
+/** Tells what a file contains: the tables of a store, something else, or nothing yet. Does not change the file. */
+const contentOf = (file: string): Effect.Effect<"store" | "other" | "empty", StoreError> =>
   Effect.gen(function* () {
-    if ((yield* headerOf(file)) !== sqliteHeader) return false
+    const header = yield* headerOf(file)
+    if (header !== sqliteHeader) return header === "" ? "empty" : "other"
     const { DatabaseSync } = yield* Effect.promise(() => import("node:sqlite"))
     return yield* Effect.try({
       try: () => {
-        const database = new DatabaseSync(file, { readOnly: true })
+        // SQLite would create files beside the database, and leave them if the database is damaged. Without these files, no
+        // program is writing to the database.
+        const isInUse = ["-wal", "-journal"].some((end) => existsSync(file + end))
+        const url = pathToFileURL(file)
+        if (!isInUse) url.searchParams.set("immutable", "1")
+        const database = new DatabaseSync(url, { readOnly: true, timeout: lockedMillis })
         try {
-          return database.prepare("select 1 from sqlite_master where name = 'fs_algebra_format'").get() !== undefined
+          const names = database.prepare("select name from sqlite_master where name not like 'sqlite~_%' escape '~'").all()
+          if (names.some(({ name }) => name === "fs_algebra_format")) return "store"
+          // Another program may be creating the tables of the store.
+          return names.every(({ name }) => String(name).startsWith("fs_algebra_")) ? "empty" : "other"
         } finally {
           database.close()
         }
       },
       catch: (error) =>
-        new StoreError({ reason: "unavailable", detail: `the SQLite database cannot be read: ${String(error)}` })
+        new StoreError({
+          reason: isSqliteDamage(error) ? "corrupt" : "unavailable",
+          detail: `the SQLite database cannot be read: ${String(error)}`
+        })
     })
   })
 
@@ -151,10 +172,18 @@ const sqliteKind: Kind = {
     Effect.gen(function* () {
       yield* withPath("sqlite:FILE", text)
       yield* withoutTokenFile(tokenFile)
+      if (text === ":memory:" || text.startsWith("file:")) {
+        return yield* usage(
+          text === ":memory:"
+            ? "a store in memory would be lost at the end of the command"
+            : "the address of the database is a URL of SQLite, which is not supported",
+          `Give --store sqlite:FILE; for a file with this name, sqlite:./${text}.`
+        )
+      }
       const file = resolve(directory, text)
       return (create) =>
         Effect.gen(function* () {
-          if (!create && !((yield* isFile(file)) && (yield* hasStore(file)))) {
+          if (!create && !((yield* isFile(file)) && (yield* contentOf(file)) === "store")) {
             return yield* noStore("the file does not exist, or is no database with the tables of a store")
           }
           if (create) {
@@ -163,9 +192,11 @@ const sqliteKind: Kind = {
             if (!(yield* isFile(file))) {
               return yield* new StoreError({ reason: "invalid", detail: "the path is not that of a regular file" })
             }
-            const header = yield* headerOf(file)
-            if (header !== "" && header !== sqliteHeader) {
-              return yield* new StoreError({ reason: "invalid", detail: "the file is no database of SQLite" })
+            if ((yield* contentOf(file)) === "other") {
+              return yield* new StoreError({
+                reason: "invalid",
+                detail: "the file is no database of SQLite, or a database with other tables"
+              })
             }
           }
           const { layerSql, sqliteClient } = yield* loadStores
@@ -280,10 +311,6 @@ export const withStoreComplaints =
       error._tag === "StoreError" ? storeComplaint(store)(error as unknown as StoreError) : (error as Exclude<E, StoreError>)
     )
 
-/** Hides what must not be shown again, because the message may be in a log. */
-const shownAddress = (text: string): string =>
-  text.replace(/^([a-z+]+:\/\/[^/@]*?):[^@]*@/i, "$1:…@").replace(/([?&]password=)[^&]*/gi, "$1…")
-
 const openerOf = (text: string, tokenFile: string | undefined): Effect.Effect<Opener, Complaint, Screen> =>
   Effect.gen(function* () {
     const { directory } = yield* Screen
@@ -292,7 +319,8 @@ const openerOf = (text: string, tokenFile: string | undefined): Effect.Effect<Op
     const kind = kinds.get(scheme)
     if (kind === undefined || (isUrl(scheme) && !text.slice(scheme.length).startsWith("://"))) {
       return yield* usage(
-        `the store ${JSON.stringify(shownAddress(text))} has no known kind of address`,
+        // The rest may have a password, and the message may be in a log.
+        `the store ${JSON.stringify(`${scheme}:…`)} has no known kind of address`,
         `Give one of ${forms}, or a path; for a directory whose name has a colon, dir:PATH.`
       )
     }

@@ -1,9 +1,9 @@
 /** Reads the files of tokens and private keys. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { closeSync, fstatSync, openSync, readSync } from "node:fs"
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs"
 import { resolve } from "node:path"
-import { type Complaint, hostPathError } from "./exit.ts"
+import { Complaint, hostPathError } from "./exit.ts"
 import { Screen } from "./screen.ts"
 
 /** The largest number of bytes of a token file. Headers of HTTP requests are limited too. */
@@ -16,16 +16,29 @@ export const isToken = (text: string): boolean => /^[\x21-\x7e]+$/.test(text) &&
 const isOpenToOthers = ({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean =>
   process.geteuid !== undefined && uid === process.geteuid() && (mode & 0o077) !== 0
 
-const readAtMost = (descriptor: number, most: number): Uint8Array => {
-  const bytes = new Uint8Array(most)
-  let used = 0
-  while (used < most) {
-    const count = readSync(descriptor, bytes, used, most - used, null)
-    if (count === 0) break
-    used += count
-  }
-  return bytes.subarray(0, used)
-}
+/** The time between two attempts to read from a pipe whose writer has not written yet. */
+const pauseTime = "20 millis"
+
+const readAtMost = (descriptor: number, most: number): Effect.Effect<Uint8Array, unknown> =>
+  Effect.gen(function* () {
+    const bytes = new Uint8Array(most)
+    let used = 0
+    while (used < most) {
+      const count = yield* Effect.try({
+        try: () => readSync(descriptor, bytes, used, most - used, null),
+        catch: (error) => error
+      }).pipe(
+        Effect.catch((error) =>
+          (error as NodeJS.ErrnoException).code === "EAGAIN"
+            ? Effect.as(Effect.sleep(pauseTime), undefined)
+            : Effect.fail(error)
+        )
+      )
+      if (count === 0) break
+      used += count ?? 0
+    }
+    return bytes.subarray(0, used)
+  })
 
 const complaint = (
   tag: "NotFound" | "AccessDenied" | "NotAFile" | "InvalidArgument",
@@ -34,41 +47,53 @@ const complaint = (
   hint: string
 ) => hostPathError(tag, "open", file, what, hint)
 
-/** Returns the text of a file. Refuses a file of this user that other users can read. */
-const read = (path: string, file: string, maxBytes: number, nameHint: string): string | undefined | Complaint => {
-  let descriptor: number
-  try {
-    descriptor = openSync(path, "r")
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    return code === "ENOENT" || code === "ENOTDIR"
-      ? complaint("NotFound", file, "does not exist", nameHint)
-      : complaint("AccessDenied", file, `cannot be opened (${code ?? String(error)})`, nameHint)
-  }
-  try {
-    const stats = fstatSync(descriptor)
-    if (stats.isDirectory()) return complaint("NotAFile", file, "is a directory", nameHint)
-    if (isOpenToOthers(stats)) {
-      return complaint(
-        "AccessDenied",
-        file,
-        `can be read or written by other users (mode ${(stats.mode & 0o777).toString(8).padStart(4, "0")})`,
-        `Make the file private: chmod 600 ${file}`
-      )
+/** Opens a file. The open of a pipe does not wait for its writer. */
+const open = (path: string, file: string, nameHint: string): Effect.Effect<number, Complaint> =>
+  Effect.try({
+    try: () => openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)),
+    catch: (error) => {
+      const { code } = error as NodeJS.ErrnoException
+      return code === "ENOENT" || code === "ENOTDIR"
+        ? complaint("NotFound", file, "does not exist", nameHint)
+        : complaint("AccessDenied", file, `cannot be opened (${code ?? String(error)})`, nameHint)
     }
-    const bytes = readAtMost(descriptor, maxBytes + 1)
-    return bytes.length > maxBytes ? undefined : new TextDecoder().decode(bytes)
-  } catch (error) {
-    return complaint(
-      "AccessDenied",
-      file,
-      `cannot be read (${(error as NodeJS.ErrnoException).code ?? String(error)})`,
-      nameHint
-    )
-  } finally {
-    closeSync(descriptor)
-  }
-}
+  })
+
+/** Returns the text of a file. Refuses a file of this user that other users can read. */
+const read = (path: string, file: string, maxBytes: number, nameHint: string): Effect.Effect<string | undefined, Complaint> =>
+  Effect.acquireUseRelease(
+    open(path, file, nameHint),
+    (descriptor) =>
+      Effect.gen(function* () {
+        const stats = yield* Effect.try({ try: () => fstatSync(descriptor), catch: (error) => error })
+        if (stats.isDirectory()) return yield* complaint("NotAFile", file, "is a directory", nameHint)
+        if (isOpenToOthers(stats)) {
+          return yield* complaint(
+            "AccessDenied",
+            file,
+            `can be read or written by other users (mode ${(stats.mode & 0o777).toString(8).padStart(4, "0")})`,
+            `Make the file private: chmod 600 ${file}`
+          )
+        }
+        const bytes = yield* readAtMost(descriptor, maxBytes + 1)
+        if (bytes.length === 0 && stats.isFIFO()) {
+          return yield* complaint("NotAFile", file, "is a pipe without a writer", nameHint)
+        }
+        return bytes.length > maxBytes ? undefined : new TextDecoder().decode(bytes)
+      }).pipe(
+        Effect.mapError((error) =>
+          error instanceof Complaint
+            ? error
+            : complaint(
+                "AccessDenied",
+                file,
+                `cannot be read (${(error as NodeJS.ErrnoException).code ?? String(error)})`,
+                nameHint
+              )
+        )
+      ),
+    (descriptor) => Effect.sync(() => closeSync(descriptor))
+  )
 
 interface Kind {
   readonly maxBytes: number
@@ -83,9 +108,7 @@ const readSecret =
   ({ maxBytes, nameHint, secretOf, wrong, wrongHint }: Kind) =>
   (file: string): Effect.Effect<Redacted.Redacted, Complaint, Screen> =>
     Effect.flatMap(Screen, ({ directory }) =>
-      Effect.suspend(() => {
-        const text = read(resolve(directory, file), file, maxBytes, nameHint)
-        if (typeof text === "object") return Effect.fail(text)
+      Effect.flatMap(read(resolve(directory, file), file, maxBytes, nameHint), (text) => {
         const secret = text === undefined ? undefined : secretOf(text)
         return secret === undefined
           ? Effect.fail(complaint("InvalidArgument", file, wrong, wrongHint))

@@ -11,6 +11,7 @@ import { create as createWorkspace } from "../repository/create.ts"
 import type { StoreError } from "../repository/errors.ts"
 import { type Head, HeadStore } from "../repository/HeadStore.ts"
 import * as Maintenance from "../repository/maintenance.ts"
+import { checkName, isWorkspaceName } from "../repository/stores/heads.ts"
 import { listLines, withProgress, writeDocument } from "./answer.ts"
 import { Complaint, exitCodeOf, notAsWrittenCode, type Quit, usage } from "./exit.ts"
 import { type Failure, reported } from "./failure.ts"
@@ -94,7 +95,7 @@ export const list = withExisting(
   Effect.fnUntraced(function* (store) {
     const screen = yield* Screen
     const { json } = yield* Settings
-    const all = yield* (yield* Browse.make).heads
+    const { damage, workspaces: all } = yield* (yield* Browse.make).heads
     const width = Math.min(maxNameColumns, Math.max(0, ...all.map(({ workspace }) => workspace.length)))
     const sound = all.flatMap(({ head, workspace }) => (Result.isSuccess(head) ? [listedOf(workspace, head.success)] : []))
     yield* listLines(
@@ -102,7 +103,10 @@ export const list = withExisting(
       Stream.fromIterable(sound),
       (look, item) => `${look.bold(look.name(item.workspace).padEnd(width))}  ${formatCommit(look, item)}\n`
     )
-    const damaged = all.flatMap(({ head }) => (Result.isFailure(head) ? [head.failure] : []))
+    const damaged = [
+      ...all.flatMap(({ head }) => (Result.isFailure(head) ? [head.failure] : [])),
+      ...(damage === undefined ? [] : [damage])
+    ]
     const { dim, name } = errorStyle(screen)
     if (!json) yield* screen.warn(dim(`${humanise.count(all.length, "workspace")} in ${name(store)}`))
     yield* forEachItem(damaged, (error) => Effect.fail(storeComplaint(store)(error)))
@@ -116,14 +120,18 @@ const answerHead = (workspace: string, head: Head, verb: string) =>
     (look) => `${verb} ${look.bold(look.name(workspace))}, ${formatCommit(look, head)}\n`
   )
 
-export const create = (names: ReadonlyArray<string>) =>
-  withStores(true)((store) =>
+export const create = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
+  const { store = "" } = yield* Settings
+  // Without a valid name, no store is created.
+  if (!names.some(isWorkspaceName)) return yield* forEachItem(names, (name) => withStoreComplaints(store)(checkName(name)))
+  yield* withStores(true)((store) =>
     forEachItem(names, (workspace) =>
       withStoreComplaints(store)(
         Effect.flatMap(explainNames(createWorkspace(workspace, author())), (head) => answerHead(workspace, head, "Created"))
       )
     )
   )
+})
 
 export const fork = (from: string, to: string) =>
   withExisting(() => Effect.flatMap(explainNames(Maintenance.fork(from, to)), (head) => answerHead(to, head, "Forked")))
@@ -205,25 +213,25 @@ export const gc = ({
 const Verified = Schema.Struct({ workspace: Schema.String, nodes: Schema.Int, bytes: Schema.Int })
 
 /** Returns the failure of a check. Missing and damaged nodes have an exit code of their own. */
-const damage =
-  (store: string, workspace: string) =>
+const damageOf =
+  (store: string, workspace: string | undefined) =>
   (error: StoreError): Complaint => {
     const complaint = storeComplaint(store)(error)
     if (error.reason !== "missing" && error.reason !== "corrupt") return complaint
     return new Complaint({
-      error: { ...complaint.error, workspace },
-      message: `workspace ${JSON.stringify(workspace)}: ${error.detail}`,
+      error: { ...complaint.error, ...(workspace !== undefined && { workspace }) },
+      message: workspace === undefined ? complaint.message : `workspace ${JSON.stringify(workspace)}: ${error.detail}`,
       hint: "Store the same content again, or restore the store or the workspace from a backup or a fork.",
       code: notAsWrittenCode
     })
   }
 
 const verifyOne = Effect.fnUntraced(function* (store: string, workspace: string) {
-  const head = yield* Effect.mapError((yield* HeadStore).get(workspace), damage(store, workspace))
+  const head = yield* Effect.mapError((yield* HeadStore).get(workspace), damageOf(store, workspace))
   if (head === undefined) return yield* missing(workspace)
   const found = yield* Maintenance.verify(workspace).pipe(
     withProgress(`Verifying ${workspace}`),
-    Effect.mapError(damage(store, workspace))
+    Effect.mapError(damageOf(store, workspace))
   )
   yield* writeDocument(
     Verified,
@@ -236,8 +244,13 @@ const verifyOne = Effect.fnUntraced(function* (store: string, workspace: string)
 export const verify = (names: ReadonlyArray<string>) =>
   withExisting(
     Effect.fnUntraced(function* (store) {
-      const all = names.length > 0 ? names : (yield* (yield* Browse.make).heads).map(({ workspace }) => workspace)
-      yield* forEachItem(all, (workspace) => verifyOne(store, workspace))
+      if (names.length > 0) return yield* forEachItem(names, (workspace) => verifyOne(store, workspace))
+      const { damage, workspaces } = yield* (yield* Browse.make).heads
+      const checks = workspaces.map(({ workspace }) => verifyOne(store, workspace))
+      yield* forEachItem(
+        damage === undefined ? checks : [...checks, Effect.fail(damageOf(store, undefined)(damage))],
+        (check) => check
+      )
     })
   )
 

@@ -33,6 +33,11 @@ const maxSeenHeads = 50
 /** The number of workspaces whose snapshots are listed, those with the newest commits first. */
 const maxWorkspacesWithSnapshots = 50
 
+/** The number of workspaces to show, those with the newest commits. */
+const maxWorkspaces = 1000
+
+/** The time for which requests share one reading of the heads. */
+const headsAge = "1 second"
 const headsInterval = "3 seconds"
 
 const toDebugError = ({ message, reason }: StoreError): DebugError =>
@@ -69,17 +74,23 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
       if (before[0]?.root !== head.root) seen.set(workspace, [head, ...before].slice(0, maxSeenHeads))
     }
 
-    /** The workspaces, those with the newest commits first. */
-    const known: Effect.Effect<ReadonlyArray<Known>, DebugError> = Effect.mapError(
-      Effect.map(browser.heads, (all) => {
+    /** The workspaces, those with the newest commits first. All requests of a moment share one reading of the heads. */
+    const [known, forget] = yield* Effect.cachedInvalidateWithTTL(
+      Effect.map(browser.heads, ({ damage, workspaces: all }) => {
         damaged = all.flatMap(({ head }) => (Result.isFailure(head) ? [head.failure.message] : []))
+        if (damage !== undefined) damaged = [...damaged, damage.message]
+        if (all.length > maxWorkspaces) {
+          const [shown, present] = [maxWorkspaces, all.length].map((count) => count.toLocaleString("en"))
+          damaged = [...damaged, `Of ${present} workspaces, only the ${shown} with the newest commits are shown.`]
+        }
         const found = all.flatMap(({ head, workspace }) => (Result.isSuccess(head) ? [{ workspace, head: head.success }] : []))
-        const names = new Set(found.map(({ workspace }) => workspace))
+        const newest = found.sort(newestFirst).slice(0, maxWorkspaces)
+        const names = new Set(newest.map(({ workspace }) => workspace))
         for (const name of seen.keys()) if (!names.has(name)) seen.delete(name)
-        found.forEach(note)
-        return found.sort(newestFirst)
-      }),
-      toDebugError
+        newest.forEach(note)
+        return newest
+      }).pipe(Effect.mapError(toDebugError)),
+      headsAge
     )
 
     const main = workspace ?? (yield* known)[0]?.workspace
@@ -180,10 +191,13 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
       slice: () => Effect.succeed(undefined),
       events: Effect.succeed([]),
       dumps: Effect.succeed([]),
-      reload: Effect.sync(() => {
-        generation++
-        cachedTrees.clear()
-      }),
+      reload: Effect.andThen(
+        forget,
+        Effect.sync(() => {
+          generation++
+          cachedTrees.clear()
+        })
+      ),
       switchTo: () => Effect.fail(makeDebugError("missing", "the source is a store, so there are no dumps to switch to")),
       snapshots: infos,
       snapshotCount: count,

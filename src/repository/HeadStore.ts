@@ -47,7 +47,7 @@ export interface Operations {
   readonly compareAndSet: (workspace: string, expected: Head | undefined, next: Head) => Effect.Effect<boolean, StoreError>
   /** Deletes the workspace if its head is `expected`. Returns whether it was. */
   readonly delete: (workspace: string, expected: Head) => Effect.Effect<boolean, StoreError>
-  /** The names of all workspaces, in any order. */
+  /** The names of all workspaces, in any order. Fails with `corrupt` after the other names if some names cannot be read. */
   readonly list: Stream.Stream<string, StoreError>
   /** The head, if there is one, and then each later head. A slow reader may miss heads, but never the last one. */
   readonly changes: (workspace: string) => Stream.Stream<Head, StoreError>

@@ -29,9 +29,15 @@ export interface Listed {
   readonly head: Result.Result<Head, StoreError>
 }
 
-export interface Browser {
+export interface Heads {
   /** The workspaces in the order of their names. A workspace whose head is damaged has an error instead of a head. */
-  readonly heads: Effect.Effect<ReadonlyArray<Listed>, StoreError>
+  readonly workspaces: ReadonlyArray<Listed>
+  /** The error of the names that are damaged, which `workspaces` lacks. */
+  readonly damage: StoreError | undefined
+}
+
+export interface Browser {
+  readonly heads: Effect.Effect<Heads, StoreError>
   /** Returns the head. Fails with `missing` if there is no such workspace. */
   readonly head: (workspace: string) => Effect.Effect<Head, StoreError>
   readonly view: (tree: TreeId, name: string) => Effect.Effect<Algebra, StoreError>
@@ -59,22 +65,24 @@ export const make: Effect.Effect<Browser, never, BlobStore | HeadStore> = Effect
     })
 
   return {
-    heads: Stream.runCollect(heads.list).pipe(
-      Effect.flatMap((names) =>
-        Effect.forEach(
-          [...names].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)),
-          (workspace) => Effect.map(Effect.result(heads.get(workspace)), (head) => ({ workspace, head })),
-          { concurrency: headsAtOnce }
-        )
-      ),
-      // A workspace that was deleted after the list was read has no head.
-      Effect.map((all) =>
-        all.flatMap(({ head, workspace }): ReadonlyArray<Listed> => {
-          if (Result.isFailure(head)) return [{ workspace, head: Result.fail(head.failure) }]
-          return head.success === undefined ? [] : [{ workspace, head: Result.succeed(head.success) }]
-        })
+    heads: Effect.gen(function* () {
+      const names: Array<string> = []
+      const damage = yield* Stream.runForEach(heads.list, (name) => Effect.sync(() => void names.push(name))).pipe(
+        Effect.as(undefined),
+        Effect.catch((error) => (error.reason === "corrupt" ? Effect.succeed(error) : Effect.fail(error)))
       )
-    ),
+      const all = yield* Effect.forEach(
+        names.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)),
+        (workspace) => Effect.map(Effect.result(heads.get(workspace)), (head) => ({ workspace, head })),
+        { concurrency: headsAtOnce }
+      )
+      // A workspace that was deleted after the list was read has no head.
+      const workspaces = all.flatMap(({ head, workspace }): ReadonlyArray<Listed> => {
+        if (Result.isFailure(head)) return [{ workspace, head: Result.fail(head.failure) }]
+        return head.success === undefined ? [] : [{ workspace, head: Result.succeed(head.success) }]
+      })
+      return { workspaces, damage }
+    }),
     head: (workspace) =>
       Effect.flatMap(heads.get(workspace), (head) =>
         head === undefined ? Effect.fail(missingWorkspace(workspace)) : Effect.succeed(head)

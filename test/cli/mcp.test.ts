@@ -145,6 +145,23 @@ describe("mcp", () => {
     })
   )
 
+  it.live("with --no-delete says which files a restore has kept", () =>
+    Effect.gen(function* () {
+      const { answers } = yield* asked(
+        ["--no-delete", "--backend", "memory"],
+        ["snapshot", { tag: "before" }],
+        ["write_file", { path: "new.txt", content: "new" }],
+        ["restore", { snapshot_id: "before" }],
+        ["read_file", { path: "new.txt" }]
+      )
+      const said = JSON.stringify(answers[2]!.result)
+      assert.notInclude(said, "all files are already")
+      assert.include(said, "new.txt")
+      assert.include(said, "not permitted")
+      assert.isFalse(answers[3]!.result.isError)
+    })
+  )
+
   it.live("takes a checkpoint before the first change, unless --no-snapshots is given", () =>
     Effect.gen(function* () {
       const write = ["write_file", { path: "new.txt", content: "new" }] as const

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { spawn } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
 import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
@@ -108,6 +108,10 @@ describe("fs-algebra serve", () => {
         const url = printed.replace(/^http:\/\/.*:/, "http://127.0.0.1:")
         const list = (args: ReadonlyArray<string>, env = {}) => run(["ls", "--root", url, ...args], { cwd, env })
         assert.strictEqual((yield* list(["--token-file", "token"])).out, "README.md\nsrc/\n")
+        // A shell gives the name of a pipe for <(COMMAND).
+        const script = 'exec "$@" --token-file <(sleep 0.3; cat token)'
+        const piped = ["-c", script, "bash", process.execPath, commandLine(), "ls", "--root", url]
+        assert.strictEqual(execFileSync("bash", piped, { cwd, encoding: "utf8" }), "README.md\nsrc/\n")
         assert.strictEqual((yield* list([], { FS_ALGEBRA_TOKEN: "a-secret-token" })).out, "README.md\nsrc/\n")
         for (const refused of [yield* list([]), yield* list(["--token-file", "other"])]) {
           assert.strictEqual(refused.code, 9)
@@ -125,13 +129,15 @@ describe("fs-algebra serve", () => {
       const cwd = yield* directory({ ...project, open: "secret\n", two: "a\nb\n", empty: "", long: "x".repeat(5000) })
       for (const name of ["two", "empty", "long"]) chmodSync(join(cwd, name), 0o600)
       chmodSync(join(cwd, "open"), 0o640)
+      execFileSync("mkfifo", ["-m", "600", join(cwd, "pipe")])
       const cases = [
         ["open", 5, "chmod 600 open"],
         ["two", 2, "is not a token"],
         ["empty", 2, "is not a token"],
         ["long", 2, "is not a token"],
         ["missing", 3, "does not exist"],
-        ["files", 7, "is a directory"]
+        ["files", 7, "is a directory"],
+        ["pipe", 7, "is a pipe without a writer"]
       ] as const
       for (const [file, code, said] of cases) {
         for (const args of [

@@ -45,6 +45,13 @@ const blobsOf = ({ top }: Bench): ReadonlyArray<string> =>
     .map((name) => join(top, "store/blobs", name))
     .filter((path) => Fs.statSync(path).isFile())
 
+/** Makes a database of another program. */
+const otherDatabase = (file: string): void => {
+  const database = new DatabaseSync(file)
+  database.exec("create table bookmarks (url text)")
+  database.close()
+}
+
 const hashOf = (blob: string): string => blob.split("/").slice(-2).join("")
 
 describe("workspaces", () => {
@@ -166,6 +173,12 @@ describe("an address or a name that is wrong", () => {
     ["a file that is no database", 2, /no database/, ["workspaces", "create", "a", "--store", "sqlite:root/file"]],
     ["a directory as a file", 2, /regular file/, ["workspaces", "create", "a", "--store", "sqlite:root"]],
     ["a pipe as a file", 2, /regular file/, ["workspaces", "create", "a", "--store", "sqlite:pipe"]],
+    ["a database of another program", 2, /other tables/, ["workspaces", "create", "a", "--store", "sqlite:other.db"]],
+    ["a database in memory", 2, /in memory/, ["workspaces", "create", "a", "--store", "sqlite::memory:"]],
+    ["a URL of a database", 2, /is a URL/, ["workspaces", "create", "a", "--store", "sqlite:file:work.db?mode=ro"]],
+    ["an empty name for a new store", 2, /it is empty/, ["workspaces", "create", "", "--store", "new"]],
+    ["a long name for a new store", 2, /longer than 256/, ["workspaces", "create", "x".repeat(300), "--store", "new"]],
+    ["a wrong name for a new database", 2, /a control character/, ["workspaces", "create", "a\tb", "--store", "sqlite:new.db"]],
     ["a look into a pipe", 3, /there is no store/, ["workspaces", "list", "--store", "sqlite:pipe"]],
     ["an unknown scheme", 2, /no known kind/, ["workspaces", "list", "--store", "ftp://host/path"]],
     ["a scheme without its slashes", 2, /no known kind/, ["workspaces", "list", "--store", "postgres:work"]],
@@ -215,12 +228,15 @@ describe("an address or a name that is wrong", () => {
       const here = yield* made
       Fs.writeFileSync(join(here.top, "root/file"), "not a database\n")
       execFileSync("mkfifo", [join(here.top, "pipe")])
+      otherDatabase(join(here.top, "other.db"))
       const before = Fs.readdirSync(here.top, { recursive: true }).sort()
+      const other = Fs.readFileSync(join(here.top, "other.db"))
       const ran = yield* here.run(args)
       assert.strictEqual(ran.code, code, ran.err)
       assert.match(ran.err, message)
       assert.strictEqual(ran.out, "")
       assert.deepStrictEqual(Fs.readdirSync(here.top, { recursive: true }).sort(), before)
+      assert.deepStrictEqual(Fs.readFileSync(join(here.top, "other.db")), other)
       const { err } = yield* here.run([...args.slice(0, 1), "--json", ...args.slice(1)])
       assert.doesNotThrow(() =>
         err
@@ -237,7 +253,12 @@ describe("an address or a name that is wrong", () => {
     "workspaces list --store mysql://ann:s3cret@localhost/work",
     "ls --store postgres://ann:s3cret@localhost/work --workspace team",
     "debug --store postgres://ann:s3cret@localhost/work",
-    "snapshot --store postgres://ann:s3cret@localhost/work"
+    "snapshot --store postgres://ann:s3cret@localhost/work",
+    "workspaces list --store postgres:ann:s3cret@localhost/work",
+    "workspaces list --store mysql:ann:s3cret@localhost/work",
+    "workspaces list --store mysql://ann:p@s3cret@localhost/work",
+    "workspaces list --store mysql://ann@localhost/work?sslpassword=s3cret",
+    "ls --store postgres:/ann:s3cret@localhost/work --workspace team"
   ])("a password in an address is refused and not shown: %s", (line) =>
     Effect.gen(function* () {
       const here = yield* bench
@@ -336,6 +357,60 @@ describe("a damaged store", () => {
     })
   )
 
+  it.effect("with a file that is no head shows the other workspaces, and names the file", () =>
+    Effect.gen(function* () {
+      const here = yield* made
+      done(yield* here.run(["workspaces", "create", "junk", "other", "--store", "store"]))
+      const heads = join(here.top, "store/heads")
+      const file = Fs.readdirSync(heads).find((name) => Fs.readFileSync(join(heads, name), "utf8").startsWith('"junk"'))!
+      Fs.writeFileSync(join(heads, file), "\0")
+      // A directory in place of a head, without a name too.
+      const planted = `${"0".repeat(64)}.json`
+      Fs.mkdirSync(join(heads, planted))
+      const count = blobsOf(here).length
+      const listed = yield* here.run(["workspaces", "list", "--store", "store"])
+      assert.strictEqual(listed.code, 7, listed.err)
+      assert.match(listed.out, /^other .*\nteam /)
+      assert.include(listed.err, file)
+      assert.include(listed.err, planted)
+      const verified = yield* here.run(["workspaces", "verify", "--json", "--store", "store"])
+      assert.strictEqual(verified.code, 1, verified.err)
+      assert.deepStrictEqual(
+        verified.out
+          .trimEnd()
+          .split("\n")
+          .map((line) => (JSON.parse(line) as { readonly workspace: string }).workspace),
+        ["other", "team"]
+      )
+      const { error } = JSON.parse(verified.err) as { readonly error: { readonly reason: string; readonly detail: string } }
+      assert.strictEqual(error.reason, "corrupt")
+      assert.include(error.detail, file)
+      assert.include(error.detail, planted)
+      const collected = yield* here.run(["workspaces", "gc", "--grace", "0s", "--exclusive", "--store", "store"])
+      assert.strictEqual(collected.code, 7, collected.err)
+      assert.strictEqual(blobsOf(here).length, count)
+    })
+  )
+
+  it.effect.each(["cut", "filled with other bytes"])(
+    "in a database that is %s is damaged, and a look leaves no files",
+    (damage) =>
+      Effect.gen(function* () {
+        const here = yield* bench
+        const store = ["--store", "sqlite:work.db"]
+        done(yield* here.run(["workspaces", "create", "team", ...store]))
+        const file = join(here.top, "work.db")
+        const bytes = Fs.readFileSync(file)
+        Fs.writeFileSync(file, damage === "cut" ? bytes.subarray(0, 5000) : bytes.fill(0x78, 100))
+        for (const args of [["list"], ["create", "b"]]) {
+          const ran = yield* here.run(["workspaces", ...args, ...store])
+          assert.strictEqual(ran.code, 7, ran.err)
+          assert.include(ran.err, "Restore the store")
+          assert.deepStrictEqual(Fs.readdirSync(here.top).sort(), ["root", "work.db"])
+        }
+      })
+  )
+
   it.effect("of a newer version is refused, in a directory and in a database", () =>
     Effect.gen(function* () {
       const here = yield* made
@@ -362,9 +437,7 @@ describe("a damaged store", () => {
     Effect.gen(function* () {
       const here = yield* bench
       const file = join(here.top, "bookmarks.db")
-      const database = new DatabaseSync(file)
-      database.exec("create table bookmarks (url text)")
-      database.close()
+      otherDatabase(file)
       const before = Fs.readFileSync(file)
       const ran = yield* here.run(["workspaces", "list", "--store", "sqlite:bookmarks.db"])
       assert.strictEqual(ran.code, 3)

@@ -1,8 +1,11 @@
 /** The debug view of a store of workspaces. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import * as TestClock from "effect/testing/TestClock"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { Snapshots } from "../../src/history/snapshots/tag.ts"
 import { BlobStore } from "../../src/repository/BlobStore.ts"
@@ -10,6 +13,7 @@ import { HeadStore } from "../../src/repository/HeadStore.ts"
 import * as Repository from "../../src/repository/Repository.ts"
 import * as Stores from "../../src/repository/Stores.ts"
 import * as Server from "../../src/debug/Server.ts"
+import { make as makeSource } from "../../src/debug/store.ts"
 import { ask, listening, served } from "./support.ts"
 
 /** A store with the workspace `team`, which has a snapshot and two commits after it, and its fork `trial`. */
@@ -138,6 +142,38 @@ describe("the debug view of a store", () => {
       const gone = yield* ask(second.port, "/api/filesystem/meta")
       assert.strictEqual(gone.status, 404)
       assert.include(gone.body.message, '"team"')
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("reads the heads at most once a second, and shows those with the newest commits", () =>
+    Effect.gen(function* () {
+      const { blobs, heads } = yield* store
+      const trial = (yield* heads.get("trial"))!
+      const newer = DateTime.add(trial.committedAt, { days: 1 })
+      for (let n = 0; n < 1001; n++) {
+        const next = { ...trial, sequence: 1, committedAt: n === 0 ? trial.committedAt : newer }
+        assert.isTrue(yield* heads.compareAndSet(`copy${n}`, undefined, next))
+      }
+      let readings = 0
+      const list = Stream.suspend(() => {
+        readings++
+        return heads.list
+      })
+      const source = yield* makeSource({ blobs, heads: { ...heads, list }, workspace: "team", title: "t", journal: undefined })
+      const [{ problems }, count, infos] = yield* Effect.all([source.about, source.snapshotCount, source.snapshots])
+      assert.strictEqual(readings, 1)
+      assert.strictEqual(count, 1000)
+      const labels = new Set(infos.map(({ label }) => label))
+      assert.isTrue(labels.has("copy1000"))
+      assert.isFalse(labels.has("copy0"))
+      assert.lengthOf(problems, 1)
+      assert.include(problems[0], "1,003 workspaces")
+      yield* TestClock.adjust("2 seconds")
+      yield* source.about
+      assert.strictEqual(readings, 2)
+      yield* source.reload
+      yield* source.about
+      assert.strictEqual(readings, 3)
     }).pipe(Effect.scoped)
   )
 

@@ -10,7 +10,7 @@ import { findCandidates, isSafety, latest, makeShortIds, type FilesystemSnapshot
 import type { Details, Operations, RestoreResult } from "../../history/snapshots/operations.ts"
 import type { Change as TreeChange } from "../../history/tree.ts"
 import { InvalidArgument, NotFound } from "../../model/FsError.ts"
-import { type FsPath, root } from "../../model/FsPath.ts"
+import { type FsPath, isWithin, root } from "../../model/FsPath.ts"
 import { checkpointTag } from "../policy/checkpoint.ts"
 import { type Call, define, optional, refused, type ToolFailure, type Touch } from "../definition.ts"
 import { joinFitting } from "../text/fit.ts"
@@ -264,6 +264,9 @@ const undoHint = (safety: FilesystemSnapshot, short: string, { paths }: RestoreR
     ...(paths !== undefined && { paths })
   })}.`
 
+/** The number of kept files that the answer to a restore names. */
+const maxNamed = 5
+
 export const restore = define({
   name: "restore",
   description:
@@ -299,9 +302,19 @@ export const restore = define({
     if (!dryRun) for (const { path } of restored) call.memory.forget(path)
     const changes = restored.map(changeOf)
     const short = makeShortIds(yield* snapshots.list)
+    // A policy may have kept files that are not as in the snapshot.
+    const kept =
+      changes.length > 0
+        ? []
+        : (yield* snapshots.diff(from)).filter(({ path }) => paths === undefined || paths.some((top) => isWithin(top, path)))
     const head =
       changes.length === 0
-        ? `Nothing changed: all files are already as in snapshot ${short(from)}`
+        ? kept.length === 0
+          ? `Nothing changed: all files are already as in snapshot ${short(from)}`
+          : `Nothing changed: ${countChanges(kept.map(changeOf))} since snapshot ${short(from)} stay, because their restore is not permitted: ${kept
+              .slice(0, maxNamed)
+              .map(({ path }) => JSON.stringify(path))
+              .join(", ")}${kept.length > maxNamed ? ", …" : ""}`
         : `${dryRun ? "Would restore" : "Restored"} snapshot ${short(from)}: ${countChanges(changes)}`
     const tail = safety === undefined ? [] : [undoHint(safety, short(safety), request)]
     const lines = changes.map(changeLine)

@@ -47,6 +47,15 @@ const parseName = (line: string | undefined): string | undefined => {
   }
 }
 
+const maxShown = 10
+
+/** Returns the error of a list that lacks the names of damaged files. */
+const unreadable = (details: ReadonlyArray<string>): StoreError => {
+  const rest = details.length - maxShown
+  const detail = [...details.slice(0, maxShown), ...(rest > 0 ? [`${rest} more files`] : [])].join("; ")
+  return new StoreError({ reason: "corrupt", detail })
+}
+
 export const make = ({ attempt, directory, syncNames, withDraft }: Place): Operations => {
   const top = join(directory, "heads")
   const fileOf = (workspace: string): string => `${sha256(Buffer.from(workspace))}.json`
@@ -149,11 +158,29 @@ export const make = ({ attempt, directory, syncNames, withDraft }: Place): Opera
         return isDone
       })
     },
-    list: Stream.fromIterableEffect(
-      attempt("list of the heads", () => Fs.readdirSync(top).filter((name) => filePattern.test(name)))
-    ).pipe(
-      Stream.mapEffect((file) => attempt("list of the heads", () => readFile(file)?.workspace)),
-      Stream.filter((workspace) => workspace !== undefined)
+    list: Stream.unwrap(
+      Effect.map(
+        attempt("list of the heads", () => Fs.readdirSync(top).filter((name) => filePattern.test(name))),
+        (files) => {
+          const damaged: Array<string> = []
+          const nameOf = (file: string): Effect.Effect<string | undefined, StoreError> =>
+            Effect.catch(
+              attempt(`reading heads/${file}`, () => readFile(file)?.workspace),
+              (error) =>
+                error.reason === "corrupt"
+                  ? Effect.as(
+                      Effect.sync(() => damaged.push(error.detail)),
+                      undefined
+                    )
+                  : Effect.fail(error)
+            )
+          const names = Stream.filter(Stream.mapEffect(Stream.fromIterable(files), nameOf), (name) => name !== undefined)
+          return Stream.concat(
+            names,
+            Stream.suspend(() => (damaged.length === 0 ? Stream.empty : Stream.fail(unreadable(damaged))))
+          )
+        }
+      )
     ),
     wakes: (workspace) => Stream.merge(wakes.stream(fileOf(workspace)), Stream.tick(pollTime))
   })

@@ -75,7 +75,8 @@ export const isWorkspaceName = (name: string): boolean => problemOfName(name) ==
 
 const shown = (name: string): string => JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}…` : name)
 
-const checkName = (name: string): Effect.Effect<void, StoreError> =>
+/** Fails with `invalid` if the name cannot be that of a workspace. */
+export const checkName = (name: string): Effect.Effect<void, StoreError> =>
   Effect.suspend(() => {
     const problem = problemOfName(name)
     return problem === undefined

@@ -46,7 +46,8 @@ const sqliteFull = 13
 const corruptCodes: ReadonlySet<unknown> = new Set(["XX001", "XX002"])
 const sqliteCorrupt: ReadonlySet<number> = new Set([11, 26])
 
-const reasonOf = ({ reason }: SqlError): StoreError["reason"] => {
+/** Returns the reason of an error of the database. */
+export const reasonOf = ({ reason }: SqlError): StoreError["reason"] => {
   const cause = (reason as { readonly cause?: unknown }).cause
   if (typeof cause !== "object" || cause === null) return "unavailable"
   const code = "code" in cause ? cause.code : undefined

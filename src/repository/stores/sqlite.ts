@@ -16,6 +16,7 @@ import { makeCompilerSqlite } from "effect/sql/Statement"
 import * as ProcessLock from "../../runtime/processLock.ts"
 import { builtin } from "../../runtime/node.ts"
 import { StoreError } from "../errors.ts"
+import { reasonOf } from "./sql.ts"
 
 export interface SqliteOptions {
   /** The path of the database file, which is created if it does not exist. `:memory:` is a database in memory. */
@@ -84,7 +85,7 @@ const open = ({ file }: SqliteOptions): Effect.Effect<SqlClient.SqlClient, Store
       connection.executeRaw(sql, [])
     ).pipe(
       Effect.mapError(
-        (error) => new StoreError({ reason: "unavailable", detail: `the SQLite database cannot be used: ${error.message}` })
+        (error) => new StoreError({ reason: reasonOf(error), detail: `the SQLite database cannot be used: ${error.message}` })
       )
     )
     const semaphore = yield* Semaphore.make(1)
