@@ -78,7 +78,8 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
   remote: {
     folders: ["model", "port", "runtime", "engine", "filesystem"],
     packages: (specifier) =>
-      node(specifier) || is("effect/http", "effect/net", "effect/rpc", "effect/socket", "@effect/platform-node")(specifier)
+      node(specifier) ||
+      is("effect/encoding", "effect/http", "effect/net", "effect/rpc", "effect/socket", "@effect/platform-node")(specifier)
   },
   debug: {
     folders: [

@@ -61,10 +61,10 @@ export const host = [
   "test/backends/shell/**/*.test.ts",
   "test/debug/{live,server,store}.test.ts",
   "test/engine/{braces,edit,grep,ignore}.test.ts",
-  "test/repository/{git,workspaces.laws}.test.ts",
+  "test/repository/{git,maintenance,workspaces.laws}.test.ts",
   "test/repository/stores/{directory,faults,laws,memory,sqlite}.test.ts",
-  "test/examples/vfs_tools_example.test.ts",
-  "test/journal/{branchSnapshots,contentStore,fileJournal}.test.ts",
+  "test/examples/{sqlite,vfs_tools_example}.test.ts",
+  "test/journal/{branchSnapshots,contentStore,endToEnd,fileJournal,leafCheckpoints,leafOrder}.test.ts",
   "test/filesystem/absoluteLinks.test.ts",
   "test/runtime/{directories,installation,kernel,matching,searcher,searchProcesses,workerPool}.test.ts",
   "test/workspace/{checkpoint,hostMount,session.dump,vfsStateSession}.test.ts"

@@ -10,7 +10,7 @@ import type { Filesystem } from "../filesystem/Filesystem.ts"
 import * as FsError from "../model/FsError.ts"
 import { openOperation } from "./advice.ts"
 import { type Complaint, usage } from "./exit.ts"
-import { parseRoot, type Root } from "./root.ts"
+import { parseRoot, type Root, shownRoot } from "./root.ts"
 import { Screen } from "./screen.ts"
 import { isToken, readPrivateKey, readTokenFile } from "./token.ts"
 
@@ -83,7 +83,8 @@ const currentUser = (): string | undefined => {
 const readLogin = Effect.gen(function* () {
   const file = yield* configured(environment.key)
   const privateKey = file === undefined ? undefined : yield* readPrivateKey(file)
-  const password = yield* configured(environment.password)
+  const variable = yield* configured(environment.password)
+  const password = variable === undefined || Redacted.value(variable) === "" ? undefined : variable
   if (privateKey !== undefined || password !== undefined) return { privateKey, password }
   const agent = yield* configured(environment.agent)
   return agent === undefined ? yield* noLogin : { agent }
@@ -116,7 +117,7 @@ export const openRoot = (
     if (root._tag === "Directory") {
       return tokenFile === undefined ? undefined : yield* noServer
     }
-    if (root._tag === "Invalid") return yield* usage(`the root ${JSON.stringify(text)} is not valid: ${root.detail}`, root.hint)
+    if (root._tag === "Invalid") return yield* usage(`the root ${shownRoot(text)} is not valid: ${root.detail}`, root.hint)
     if (root._tag === "Workspace") {
       const { openWorkspace } = yield* Effect.promise(() => import("./stores.ts"))
       return yield* openWorkspace(root, tokenFile)

@@ -144,9 +144,12 @@ export const rootIdentity = (text: string, currentDirectory: string): string | u
   return root._tag === "Bucket" ? `s3://${root.bucket}/${root.prefix.replace(/\/+$/, "")}` : undefined
 }
 
+/** Returns a root as messages show it. An address that is refused because it has a password must not get into a log. */
+export const shownRoot = (text: string): string => JSON.stringify(text.replace(/^([a-z][a-z\d+.-]+:\/\/).*@/is, "$1***@"))
+
 /** Returns the error for a command that needs a directory of this machine. */
 export const needsDirectory = (root: string, what: string): Complaint =>
   usage(
-    `${what} needs a directory of this machine, and the root ${JSON.stringify(ofRoot(root)?.workspace ?? root)} is none`,
+    `${what} needs a directory of this machine, and the root ${shownRoot(ofRoot(root)?.workspace ?? root)} is none`,
     "Give a directory: --root DIR."
   )

@@ -77,7 +77,7 @@ const runAsCall = <A, E, R>(port: Backend, operation: string, self: Effect.Effec
  * @since 0.1.0
  */
 export interface ExportOptions {
-  /** Tests whether to skip a path with everything below it. @default skips nothing */
+  /** Tests whether to skip a path with everything below it. @default nothing */
   readonly excludes?: ((path: FsPath) => boolean) | undefined
   /**
    * Globs of paths to skip with everything below them. A glob with `!` includes paths again. Later globs take precedence.

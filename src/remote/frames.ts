@@ -283,7 +283,7 @@ export const layerHttpClient = layer({})
 export const layerSocketClient = layer({ isDivided: true })
 
 /**
- * The serialization of a server, which also answers clients that send lines of JSON, such as those of effect/rpc and curl.
+ * Returns the serialization of a server. It also answers clients that send lines of JSON, such as those of effect/rpc and curl.
  * `isDivided` is true for a socket of `withContents`.
  */
 export const layerServer = (isDivided: boolean, maxBytes = maxFrameBytes): Layer.Layer<RpcSerialization.RpcSerialization> =>

@@ -163,9 +163,19 @@ describeSftp("a root sftp://…", () => {
       assert.strictEqual(wrong.code, 9)
       assert.include(wrong.err, "refuses the user")
       assert.notInclude(wrong.err, "secret")
-      const inAddress = yield* run(["ls", "--root", `sftp://me:pass@127.0.0.1:${port}/files`], { cwd, env: known })
-      assert.strictEqual(inAddress.code, 2)
-      assert.include(inAddress.err, "FS_ALGEBRA_SSH_PASSWORD")
+      for (const secret of ["tulip", "tulip/a", "a@tulip", "a@b:tulip/"]) {
+        for (const args of [["ls"], ["write", "a", "--text", "b"], ["exec", "true"], ["mcp", "--root", cwd]]) {
+          const root = `sftp://me:${secret}@127.0.0.1:${port}/files`
+          const inAddress = yield* run([...args, "--root", root], { cwd, env: known })
+          assert.strictEqual(inAddress.code, 2)
+          assert.notInclude(inAddress.out + inAddress.err, "tulip")
+        }
+      }
+      const address = `sftp://me:pass@127.0.0.1:${port}/files`
+      assert.include((yield* run(["ls", "--root", address], { cwd, env: known })).err, "FS_ALGEBRA_SSH_PASSWORD")
+      const empty = yield* run(["ls", "--root", root], { cwd, env: { ...known, FS_ALGEBRA_SSH_PASSWORD: "" } })
+      assert.strictEqual(empty.code, 2)
+      assert.include(empty.err, "no key and no password")
     }).pipe(Effect.scoped)
   )
 })

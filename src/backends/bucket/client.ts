@@ -59,6 +59,8 @@ export interface Call {
   readonly maxBytes?: number | undefined
   /** The bytes that the store itself handles, for which it gets time as for the bytes of a body. */
   readonly workBytes?: number | undefined
+  /** True for slow work: the store may begin its answer with 200, and report a failure in the body. */
+  readonly answersLate?: boolean | undefined
 }
 
 export interface Answer {
@@ -213,6 +215,23 @@ const faultOf = ({ bucket, endpoint, region }: Target, refusal: Omit<Refusal, "r
 /** Statuses after which the same request may succeed. */
 export const isTransient = (status: number): boolean => status === 429 || (status >= 500 && status !== 501 && status !== 507)
 
+/** The statuses of failures that a store reports in the body of an answer with the status 200. */
+const statusOfCode: Readonly<Record<string, number>> = {
+  AccessDenied: 403,
+  ConditionalRequestConflict: 409,
+  InternalError: 500,
+  NoSuchKey: 404,
+  NoSuchUpload: 404,
+  OperationAborted: 503,
+  PreconditionFailed: 412,
+  RequestTimeout: 503,
+  ServiceUnavailable: 503,
+  SlowDown: 503
+}
+
+/** Returns the status that a store would answer to a request of its own, by the code of an error in a body. */
+export const statusOf = (code: string): number => statusOfCode[code] ?? 400
+
 /** Statuses that prove that the request was not applied. */
 const isRejected = (status: number): boolean => status === 429 || status === 503
 
@@ -298,7 +317,9 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
         const response = yield* http.execute(request)
         const body =
           call.method === "HEAD" ? new Uint8Array() : yield* collect(response.stream, call.maxBytes ?? defaultMaxBytes)
-        return { _tag: "Answered", answer: { status: response.status, headers: response.headers, body, isRepeated } } as const
+        const error = call.answersLate === true && response.status === 200 ? yield* parseXml(body) : undefined
+        const status = error?.name === "Error" ? statusOf(textOf(error, "Code")) : response.status
+        return { _tag: "Answered", answer: { status, headers: response.headers, body, isRepeated } } as const
       }).pipe(
         Effect.provideService(HttpClient.TracerPropagationEnabled, false),
         // A redirect would send the request, and what it writes, to a place that nobody named.

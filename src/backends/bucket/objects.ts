@@ -6,7 +6,7 @@ import { Buffer } from "../../runtime/buffer.ts"
 import { sha256 } from "../../runtime/hash.ts"
 import { crypto, randomUUID } from "../../runtime/node.ts"
 import { attributesOf, type EntryAttributes, headersOf, metadataPrefix } from "./attributes.ts"
-import { type Answer, childrenOf, type Client, hashHeader, isTransient, parseXml, textOf } from "./client.ts"
+import { type Answer, childrenOf, type Client, hashHeader, isTransient, parseXml, statusOf, textOf } from "./client.ts"
 
 export interface ObjectHead {
   /** The entity tag, with the quotes of the header. */
@@ -120,7 +120,7 @@ const headOf = ({ headers }: Answer, sizeBytes: number): ObjectHead => {
   }
 }
 
-const malformed: Fault = ioError("the store's answer is not as the S3 protocol has it", "EPROTO")
+export const malformed: Fault = ioError("the store's answer is not as the S3 protocol has it", "EPROTO")
 
 const decodeKey = (text: string): string | undefined => {
   try {
@@ -153,16 +153,6 @@ const pageOf = (root: Xml.Element | undefined): Page | undefined => {
 
 /** Tests whether XML carries the key unchanged to any store. Some remove blanks at the ends. */
 export const isBatchable = (key: string): boolean => key === key.trim() && !/[\0-\x1f\x7f\ufffe\uffff]/.test(key)
-
-/** The status that a store would answer to a request of its own, by the code of an error in a batch. */
-const statusOfCode: Readonly<Record<string, number>> = {
-  AccessDenied: 403,
-  InternalError: 500,
-  OperationAborted: 503,
-  RequestTimeout: 503,
-  ServiceUnavailable: 503,
-  SlowDown: 503
-}
 
 /** Returns the MD5 that batches carry, or `undefined` on machines whose rules forbid MD5. */
 const md5 = (bytes: Uint8Array): string | undefined => {
@@ -288,26 +278,31 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
     return refused(answer)
   }
 
-  /** Reads the answer to slow work. The store may begin its answer with 200, and report a failure in the body. */
+  /** Reads the answer to a request with `answersLate`. */
   const storedLate = (answer: Answer, key: string, writeId: string, name: string): Effect.Effect<Stored, Fault> =>
     answer.status !== 200
       ? stored(answer, key, writeId)
-      : Effect.flatMap(parseXml(answer.body), (root): Effect.Effect<Stored, Fault> => {
-          if (root?.name === name) return Effect.succeed({ _tag: "Stored", etag: `"${bare(textOf(root, "ETag"))}"` })
-          const code = textOf(root, "Code")
-          return Effect.flatMap(settle(key, writeId), (found) =>
-            found._tag === "Stored" || code === "PreconditionFailed" || code === "ConditionalRequestConflict"
-              ? Effect.succeed(found)
-              : root === undefined
-                ? Effect.fail(malformed)
-                : refused({ ...answer, status: code === "NoSuchUpload" ? 404 : 500 })
-          )
-        })
+      : Effect.flatMap(parseXml(answer.body), (root) =>
+          root?.name === name
+            ? Effect.succeed({ _tag: "Stored", etag: `"${bare(textOf(root, "ETag"))}"` } as const)
+            : Effect.filterOrFail(
+                settle(key, writeId),
+                ({ _tag }) => _tag === "Stored",
+                () => malformed
+              )
+        )
 
   const sourceHeaders = ({ etag, key }: Source): Record<string, string> => ({
     "x-amz-copy-source": sourceOf(key),
     "x-amz-copy-source-if-match": `"${bare(etag)}"`
   })
+
+  const failedOf = (error: Xml.Element): Failed => {
+    const code = textOf(error, "Code")
+    const status = statusOf(code)
+    const fault = faultOf({ code, message: textOf(error, "Message"), status })
+    return { key: textOf(error, "Key"), fault, isTransient: isTransient(status) }
+  }
 
   return {
     head,
@@ -320,23 +315,21 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
       const hash = md5(body)
       const headers = hash === undefined ? { "x-amz-checksum-sha256": base64(sha256(body)) } : { "content-md5": hash }
       return Effect.flatMap(
-        send({ method: "POST", query: { delete: "" }, headers: { ...headers, "content-type": "application/xml" }, body }),
+        send({
+          method: "POST",
+          query: { delete: "" },
+          headers: { ...headers, "content-type": "application/xml" },
+          body,
+          answersLate: true
+        }),
         (answer) =>
           answer.status !== 200
             ? Effect.succeed(undefined)
             : Effect.map(parseXml(answer.body), (root): ReadonlyArray<Failed> => {
                 if (root?.name !== "DeleteResult") return [{ key: undefined, fault: malformed, isTransient: true }]
                 return childrenOf(root, "Error")
-                  .map((error) => ({
-                    key: textOf(error, "Key"),
-                    code: textOf(error, "Code"),
-                    message: textOf(error, "Message")
-                  }))
-                  .filter(({ code }) => code !== "NoSuchKey")
-                  .map(({ code, key, message }) => {
-                    const status = statusOfCode[code] ?? 400
-                    return { key, fault: faultOf({ code, message, status }), isTransient: isTransient(status) }
-                  })
+                  .filter((error) => textOf(error, "Code") !== "NoSuchKey")
+                  .map(failedOf)
               })
       )
     },
@@ -355,7 +348,8 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
               "x-amz-tagging-directive": "REPLACE",
               [writeIdHeader]: writeId
             },
-            workBytes: from.sizeBytes
+            workBytes: from.sizeBytes,
+            answersLate: true
           }),
           (answer) => storedLate(answer, key, writeId, "CopyObjectResult")
         )
@@ -372,15 +366,20 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
               ? {}
               : { "x-amz-copy-source-range": `bytes=${range.offset}-${range.offset + range.length - 1}` })
           },
-          workBytes: range?.length ?? from.sizeBytes
+          workBytes: range?.length ?? from.sizeBytes,
+          answersLate: true
         }),
         (answer): Effect.Effect<Part | undefined, Fault> => {
           if (answer.status === 412) return Effect.succeed(undefined)
+          if (answer.status === 404) {
+            return Effect.catch(refused(answer), (fault) =>
+              fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)
+            )
+          }
           if (answer.status !== 200) return refused(answer)
           return Effect.flatMap(parseXml(answer.body), (root) => {
             const etag = textOf(root, "ETag")
-            if (root?.name === "CopyPartResult" && etag !== "") return Effect.succeed({ number, etag })
-            return root?.name === "Error" ? refused({ ...answer, status: 500 }) : Effect.fail(malformed)
+            return root?.name === "CopyPartResult" && etag !== "" ? Effect.succeed({ number, etag }) : Effect.fail(malformed)
           })
         }
       ),
@@ -501,7 +500,8 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
           key,
           query: { uploadId: id },
           headers: { ...conditionHeaders(condition, form), "content-type": "application/xml" },
-          body: encoder.encode(`<CompleteMultipartUpload>${list.join("")}</CompleteMultipartUpload>`)
+          body: encoder.encode(`<CompleteMultipartUpload>${list.join("")}</CompleteMultipartUpload>`),
+          answersLate: true
         }),
         (answer) => storedLate(answer, key, writeId, "CompleteMultipartUploadResult")
       )

@@ -12,7 +12,7 @@ import { located } from "../../model/FsError.ts"
 import { type FsPath, parse } from "../../model/FsPath.ts"
 import { isOwnName } from "../../runtime/temporaryNames.ts"
 import { directoryKey, isUnreachable } from "./keys.ts"
-import { type Failed, isBatchable, noCondition, type ObjectHead } from "./objects.ts"
+import { type Failed, isBatchable, malformed, noCondition, type ObjectHead } from "./objects.ts"
 import type { Settings } from "./port.ts"
 
 /** The number of batches that are deleted at the same time. */
@@ -72,7 +72,7 @@ export const makeRemoveTree = ({ headOf, keepParent, settings, unreachable }: Me
 
       /** Deletes the objects in one request, and again those that the store refuses for now. */
       const removeBatch = (keys: ReadonlyArray<string>, done = 0): Effect.Effect<void, Fault> => {
-        if (!takesBatches || keys.length === 1) return removeEach(keys)
+        if (!takesBatches || (keys.length === 1 && !isUnreachable(keys[0]!))) return removeEach(keys)
         return Effect.flatMap(objects.removeMany(keys), (failed): Effect.Effect<void, Fault> => {
           if (failed === undefined) {
             takesBatches = false
@@ -97,11 +97,13 @@ export const makeRemoveTree = ({ headOf, keepParent, settings, unreachable }: Me
 
       /** Lists the keys below the directory, page by page. */
       const pages = Stream.paginate(undefined as string | undefined, (after) =>
-        Effect.map(
-          objects.list({ prefix: directory, limit: sizes.batch, after }),
-          (page) =>
-            [[page.objects.map(({ key }) => key)], page.next === undefined ? Option.none() : Option.some(page.next)] as const
-        )
+        Effect.flatMap(objects.list({ prefix: directory, limit: sizes.batch, after }), ({ next, objects }) => {
+          const keys = objects.map(({ key }) => key)
+          // Nobody asked to delete what a store lists from another directory.
+          return keys.every((key) => key.startsWith(directory))
+            ? Effect.succeed([[keys], Option.fromUndefinedOr(next)] as const)
+            : Effect.fail(malformed)
+        })
       )
 
       const counter = makeCounter(directory)

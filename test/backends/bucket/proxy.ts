@@ -7,6 +7,8 @@ import type { AddressInfo } from "node:net"
  * is reached. `lose`: the server does the work, and the answer is lost. `cut`: the answer ends after half of its body. `hang`:
  * no answer. `strip`: the request loses its conditions. `unknown`: 501. `failed`: 412. `half CODE`: the server deletes the first half of a
  * batch, and the answer names the others with this code. `forget`: the answer says that a batch was deleted, and it was not.
+ * `late CODE`: 200, with an error in the body. `gone`: the object does not exist. `wide`: a listing ignores the last directory of its
+ * prefix.
  */
 export type Fate =
   | "pass"
@@ -19,6 +21,9 @@ export type Fate =
   | "unknown"
   | "failed"
   | "forget"
+  | "gone"
+  | "wide"
+  | `late ${string}`
   | `half ${string}`
 
 export interface Request {
@@ -36,6 +41,7 @@ export interface Proxy {
 }
 
 const unknown = '<?xml version="1.0"?><Error><Code>NotImplemented</Code><Message>Not implemented.</Message></Error>'
+const errorOf = (code: string) => `<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message></Error>`
 const nothing = '<?xml version="1.0"?><DeleteResult></DeleteResult>'
 
 /** Splits the body of a batch into the half that the server gets, and the answer about the other half. */
@@ -64,6 +70,10 @@ export const proxyTo = async (endpoint: string): Promise<Proxy> => {
       if (fate === "unknown") return void response.writeHead(501, { "content-type": "application/xml" }).end(unknown)
       if (fate === "failed") return void response.writeHead(412).end()
       if (fate === "forget") return void response.writeHead(200, { "content-type": "application/xml" }).end(nothing)
+      if (fate === "gone") return void response.writeHead(404, { "content-type": "application/xml" }).end(errorOf("NoSuchKey"))
+      if (fate.startsWith("late ")) {
+        return void response.writeHead(200, { "content-type": "application/xml" }).end(errorOf(fate.slice("late ".length)))
+      }
       const half = fate.startsWith("half ") ? halved(sent.toString(), fate.slice("half ".length)) : undefined
       if (fate === "refuse") return void request.socket.destroy()
       if (fate === "hang") return
@@ -73,7 +83,8 @@ export const proxyTo = async (endpoint: string): Promise<Proxy> => {
         delete headers["content-md5"]
         headers["content-length"] = String(Buffer.byteLength(half[0]))
       }
-      const beyond = Http.request({ host: target.hostname, port: target.port, method, path: url, headers }, (answer) => {
+      const path = fate === "wide" ? url.replace(/([?&]prefix=(?:[^&]*?%2F)?)[^&%]+%2F(?=&|$)/, "$1") : url
+      const beyond = Http.request({ host: target.hostname, port: target.port, method, path, headers }, (answer) => {
         const body: Array<Buffer> = []
         answer.on("data", (part: Buffer) => body.push(part))
         answer.on("end", () => {

@@ -1,6 +1,9 @@
 /** Batches of deletions, and copies within the store. */
 import { assert, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Http from "node:http"
 import { make } from "../../../src/filesystem/Filesystem.ts"
 import { portable } from "../../../src/port/Backend.ts"
 import type { BucketOptions, Tuning } from "../../../src/backends/bucket/open.ts"
@@ -80,6 +83,20 @@ const odd = [
 ]
 
 const kept = ["other/tree", "tree-2/a", "tree.txt", "tree2"]
+
+/** Stores an object whose key `fetch` would rewrite. */
+const putRaw = ({ bucket, endpoint }: { readonly bucket: string; readonly endpoint: string }, key: string): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(endpoint)
+    const headers = { authorization: "AWS4-HMAC-SHA256 Credential=TESTKEY/20260101/us-east-1/s3/aws4_request" }
+    Http.request({ hostname, port, method: "PUT", path: `/${bucket}/${key}`, headers }, (answer) => {
+      answer
+        .resume()
+        .on("end", () => (answer.statusCode === 200 ? resolve() : reject(new Error(`status ${answer.statusCode}`))))
+    })
+      .on("error", reject)
+      .end("x")
+  })
 
 const MiB = 1024 * 1024
 
@@ -269,6 +286,47 @@ describeMoto("a batch of deletions", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("deletes no object that a store lists without having been asked for it", () =>
+    Effect.gen(function* () {
+      const { decide, fs, keys, putAll } = yield* ground(moto)
+      yield* putAll([...numbered(5), ...kept])
+      decide(({ method, url }) => (method === "GET" && url.includes("tree%2F") ? "wide" : "pass"))
+      const error = yield* Effect.flip(fs.delete("tree", { recursive: true }))
+      assert.deepInclude<object>(error, { _tag: "IoError", code: "EPROTO" })
+      assert.includeMembers([...(yield* keys)], kept)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("deletes keys with dots, however many a request has", () =>
+    Effect.gen(function* () {
+      for (const all of [["tree/../a"], ["tree/a", "tree/./b"], ["tree/a", "tree/b", "tree/x/.."]]) {
+        const { direct, fs, keys, prefix, putAll } = yield* ground(moto, {}, { sizes: { batch: 2 } })
+        yield* putAll(kept)
+        for (const key of all) yield* Effect.promise(() => putRaw(direct, prefix + key))
+        assert.strictEqual((yield* fs.delete("tree", { recursive: true })).deleted, all.length)
+        assert.deepStrictEqual(yield* keys, kept)
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is refused by 200 and an error as by the status of the error", () =>
+    Effect.gen(function* () {
+      const { decide, fs, keys, putAll, requests } = yield* ground(moto)
+      yield* putAll([...numbered(5), ...kept])
+      decide((request) => (isBatch(request) ? "late AccessDenied" : "pass"))
+      yield* fs.delete("tree", { recursive: true })
+      assert.deepStrictEqual(yield* keys, kept)
+      assert.strictEqual(requests.filter(isBatch).length, 1)
+      yield* putAll(numbered(5))
+      decide((request) => (isBatch(request) ? "late SlowDown" : "pass"))
+      assert.strictEqual((yield* Effect.flip(fs.delete("tree", { recursive: true })))._tag, "Unavailable")
+      let nth = 0
+      decide((request) => (isBatch(request) && nth++ < 2 ? "late InternalError" : "pass"))
+      yield* fs.delete("tree", { recursive: true })
+      assert.deepStrictEqual(yield* keys, kept)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("fails with Unavailable if the store stays busy, and keeps what it did not delete", () =>
     Effect.gen(function* () {
       const { decide, fs, keys, putAll } = yield* ground(moto)
@@ -316,6 +374,96 @@ describeRadosgw("a copy within the store", () => {
         yield* fs.copy("from", fate)
         assert.deepStrictEqual((yield* other.readBytes(fate)).content, bytes)
       }
+    }).pipe(Effect.scoped)
+  )
+
+  for (const [size, limits] of [
+    ["whole", {}],
+    ["in ranges", { sizes: { copy: 5 * MiB } }]
+  ] as const) {
+    /** radosgw does not compare the source of a range, so that the proxy answers for it. */
+    const fateOf = (request: Request, fate: Fate): Fate =>
+      /^"?0{32}/.test(String(request.headers["x-amz-copy-source-if-match"])) ? "failed" : fate
+
+    const usesRanges = (requests: ReadonlyArray<Request>): boolean =>
+      requests.some(({ headers }) => headers["x-amz-copy-source-range"] !== undefined)
+
+    it.live(`${size} is made again if the store answers 200 and a passing error`, () =>
+      Effect.gen(function* () {
+        const { decide, fs, keys, other, requests } = yield* ground(radosgw, {}, limits)
+        yield* other.writeBytes("from", bytes)
+        let nth = 0
+        decide((request) =>
+          fateOf(request, isCopy(request) && !isProbe(request) && nth++ === 0 ? "late InternalError" : "pass")
+        )
+        yield* fs.copy("from", "to")
+        assert.deepStrictEqual((yield* other.readBytes("to")).content, bytes)
+        assert.strictEqual(usesRanges(requests), size === "in ranges")
+        const downloads = requests.filter(({ method, url }) => method === "GET" && url.endsWith("/from"))
+        assert.deepStrictEqual(downloads, [])
+        decide((request) => (isCopy(request) ? "late AccessDenied" : "pass"))
+        yield* fs.copy("from", "by content")
+        assert.deepStrictEqual((yield* other.readBytes("by content")).content, bytes)
+        decide((request) => (isCopy(request) ? "late SlowDown" : "pass"))
+        assert.strictEqual((yield* Effect.flip(fs.copy("from", "none")))._tag, "Unavailable")
+        assert.deepStrictEqual(yield* keys, ["by content", "from", "to"])
+      }).pipe(Effect.scoped)
+    )
+
+    it.live(`${size} fails with ESTALE and the source's path if the source is deleted meanwhile`, () =>
+      Effect.gen(function* () {
+        const { decide, fs, keys, other, requests } = yield* ground(radosgw, {}, limits)
+        yield* other.writeBytes("from", bytes)
+        yield* other.writeBytes("kept", bytes)
+        decide((request) => fateOf(request, "pass"))
+        yield* fs.copy("from", "first")
+        assert.strictEqual(usesRanges(requests), size === "in ranges")
+        let isGone = false
+        decide((request) => {
+          if (isCopy(request)) isGone = true
+          return isGone && (isCopy(request) || request.url.endsWith("/from")) ? "gone" : "pass"
+        })
+        for (const to of ["to", "kept"]) {
+          isGone = false
+          const error = yield* Effect.flip(fs.copy("from", to, { overwrite: true }))
+          assert.deepInclude<object>(error, { _tag: "IoError", code: "ESTALE", path: "from" })
+        }
+        assert.deepStrictEqual(yield* keys, ["first", "from", "kept"])
+        assert.deepStrictEqual((yield* other.readBytes("kept")).content, bytes)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("in ranges ends at once if it is interrupted, and its upload is removed", () =>
+    Effect.gen(function* () {
+      const { decide, fs, keys, other, requests } = yield* ground(radosgw, {}, { sizes: { copy: 5 * MiB } })
+      yield* other.writeBytes("from", bytes)
+      const isHeld = yield* Deferred.make<void>()
+      decide((request) => {
+        if (/^"?0{32}/.test(String(request.headers["x-amz-copy-source-if-match"]))) return "failed"
+        if (!isCopy(request) || isProbe(request)) return "pass"
+        Deferred.doneUnsafe(isHeld, Effect.void)
+        return "hang"
+      })
+      const copying = yield* Effect.forkChild(fs.copy("from", "to"))
+      yield* Deferred.await(isHeld)
+      yield* Fiber.interrupt(copying)
+      assert.isTrue(requests.some(({ method, url }) => method === "DELETE" && url.includes("/to?uploadId=")))
+      assert.deepStrictEqual(yield* keys, ["from"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("keeps the source of a move if the source cannot be deleted, and removes the copy", () =>
+    Effect.gen(function* () {
+      const { decide, fs, keys, other } = yield* ground(radosgw, {}, small)
+      yield* other.writeBytes("from", bytes)
+      yield* other.writeBytes("taken", bytes.subarray(0, 100))
+      decide(({ method, url }) => (method === "DELETE" && url.endsWith("/from") ? "unknown" : "pass"))
+      for (const to of ["to", "taken"]) {
+        assert.strictEqual((yield* Effect.flip(fs.move("from", to, { overwrite: true }))).path, "from")
+      }
+      assert.deepStrictEqual(yield* keys, ["from", "taken"])
+      assert.deepStrictEqual((yield* other.readBytes("from")).content, bytes)
     }).pipe(Effect.scoped)
   )
 

@@ -1,6 +1,7 @@
 /** Sftp and the keys of servers and users, killed sshd, invalid options, and servers that lie. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import { execFileSync, spawnSync } from "node:child_process"
@@ -435,6 +436,51 @@ describe("Sftp with a server that lies", () => {
           : undefined
       )
       assert.strictEqual(yield* fs.readString("a"), "ab")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("answers in another order, short answers, and a file that becomes shorter give the bytes of the file", () =>
+    Effect.gen(function* () {
+      const content = Buffer.from(Array.from({ length: 300_000 }, (_, at) => (at * 7 + (at >> 8)) % 251))
+      for (const cut of [content.length, 200_001, 98_304, 32_768, 1, 0]) {
+        let reads = 0
+        let held: Array<Buffer> = []
+        let input: PassThrough | undefined
+        const release = (): void => {
+          const all = held.reverse()
+          held = []
+          input!.write(Buffer.concat(all))
+        }
+        const read = (id: number, body: Reader): Buffer => {
+          body.bytes()
+          const at = body.u64()
+          const length = body.u32()
+          // The file becomes shorter after a few answers.
+          const end = reads++ < 5 ? content.length : cut
+          const short = Math.max(1, length - ((reads * 7919) % length))
+          const part = content.subarray(at, Math.min(end, at + (reads % 2 === 0 ? short : length)))
+          return part.length === 0 ? makePacket(Type.status, id, [1, "", ""]) : makePacket(Type.data, id, [part])
+        }
+        const size = content.length
+        const answer = (type: number, id: number, body: Reader): Buffer | undefined => {
+          if (type === Type.lstat && body.bytes().toString() !== "/")
+            return makePacket(Type.attrs, id, [{ size, mode: fileMode }])
+          if (type === Type.fstat) return makePacket(Type.attrs, id, [{ size, mode: fileMode }])
+          if (type !== Type.read) return undefined
+          if (held.push(read(id, body)) === 1) setImmediate(release)
+          return Buffer.alloc(0)
+        }
+        const dial = Effect.tap(liar(answer), (transport) => Effect.sync(() => (input = transport.input as PassThrough)))
+        const port = yield* openPiped("/", {}, { patience: { attempts: 1, answerMillis: 5_000 } }, dial)
+        const whole = yield* port.perform!({ _tag: "Read", path: "a" as never, maxBytes: size })
+        reads = 0
+        const many = yield* port.perform!({ _tag: "ReadMany", paths: ["a"] as never, maxBytes: size })
+        for (const found of [Option.getOrThrow(whole), Option.getOrThrow(many)[0]!]) {
+          assert.isTrue(content.subarray(0, found.bytes.length).equals(found.bytes))
+          assert.isAtLeast(found.bytes.length, cut)
+          assert.strictEqual(found.stat.sizeBytes, found.bytes.length)
+        }
+      }
     }).pipe(Effect.scoped)
   )
 
