@@ -1,11 +1,12 @@
 /** Copies the files of a commit of a git repository into a filesystem, and those of a filesystem into a commit. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import { SnapshotError, storeFault, type StoreFault } from "../history/errors.ts"
 import { emptyTreeId, plainSpelling } from "../history/git/codec.ts"
-import { idOf } from "../history/git/objects.ts"
+import { idOf, isId } from "../history/git/objects.ts"
 import * as PackWriter from "../history/git/packWriter.ts"
 import * as Process from "../history/git/process.ts"
 import * as Reader from "../history/git/reader.ts"
@@ -19,7 +20,7 @@ import { root } from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
 import { Buffer } from "../runtime/buffer.ts"
 import { Fs, join, resolve } from "../runtime/node.ts"
-import { decodeTree, encodeCommit, encodeTree, problemOfName, treeOfCommit } from "./gitTrees.ts"
+import { decodeTree, encodeCommit, encodeTree, type GitEntry, problemOfName, treeOfCommit } from "./gitTrees.ts"
 
 /**
  * The source of an import.
@@ -134,8 +135,23 @@ const find = (git: Process.Git, ref: string): Effect.Effect<string | undefined, 
     ? Effect.succeed(undefined)
     : Effect.match(lineOf(git, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${ref}^{commit}`]), {
         onFailure: () => undefined,
-        onSuccess: (id) => id
+        // For `^HEAD`, git prints an id that it would leave out.
+        onSuccess: (id) => (isId(id) ? id : undefined)
       })
+
+/** Returns the commit of a reference with exactly this name, or `undefined`. */
+const findReference = (git: Process.Git, name: string): Effect.Effect<string | undefined, StoreFault> =>
+  Effect.flatMap(
+    Effect.match(lineOf(git, ["show-ref", "--verify", "--hash", "--", name]), {
+      onFailure: () => undefined,
+      onSuccess: (id) => id
+    }),
+    (id) => (id === undefined ? Effect.succeed(undefined) : find(git, id))
+  )
+
+/** Tests whether a branch is checked out in a work tree of the repository. */
+const isCheckedOut = (git: Process.Git, name: string): Effect.Effect<boolean, StoreFault> =>
+  Effect.map(lineOf(git, ["worktree", "list", "--porcelain"]), (text) => text.split("\n").includes(`branch ${name}`))
 
 const controlPattern = /\p{Cc}/u
 
@@ -143,6 +159,10 @@ const controlPattern = /\p{Cc}/u
 const maxEntries = 1_000_000
 const maxDepth = 1_000
 const sizesAtOnce = 2_000
+/** The largest object that is read into memory: the tree of a million entries. */
+const maxObjectBytes = 64 * 1024 * 1024
+/** The most bytes of all trees and targets of symlinks. */
+const maxTreeBytes = 256 * 1024 * 1024
 
 interface Pending {
   readonly path: string
@@ -164,26 +184,38 @@ const loadTree = (reader: Reader.Reader, id: string) =>
     const pending: Array<Pending> = [{ path: "", id, depth: 0, into: top }]
     let count = 0
     // A few objects that refer to each other can describe many entries, so each object is read once.
-    const trees = new Map<string, Buffer>()
+    const trees = new Map<string, ReadonlyArray<GitEntry>>()
     const targets = new Map<string, string>()
-    const once = <A>(known: Map<string, A>, id: string, read: Effect.Effect<A, StoreFault>): Effect.Effect<A, StoreFault> => {
+    let bytes = 0
+    const once = <A>(
+      known: Map<string, A>,
+      kind: "tree" | "blob",
+      id: string,
+      decode: (body: Buffer) => Result.Result<A, StoreFault>
+    ): Effect.Effect<A, StoreFault> => {
       const found = known.get(id)
-      return found === undefined
-        ? Effect.tap(read, (value) => Effect.sync(() => void known.set(id, value)))
-        : Effect.succeed(found)
+      if (found !== undefined) return Effect.succeed(found)
+      return Effect.flatMap(bodyOf(reader, id, kind), (body) => {
+        bytes += body.length
+        if (bytes > maxTreeBytes) {
+          return Effect.fail(
+            storeFault("budget", `the directories and symlinks of the commit have more than ${maxTreeBytes} bytes`)
+          )
+        }
+        return Effect.tap(Effect.fromResult(decode(body)), (value) => Effect.sync(() => void known.set(id, value)))
+      })
     }
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
       const { depth, id, into, path } = next
       if (depth > maxDepth) return yield* refused("the directories of the commit are nested too deeply")
-      const body = id === emptyTreeId ? Buffer.alloc(0) : yield* once(trees, id, bodyOf(reader, id, "tree"))
-      const entries = yield* Effect.fromResult(decodeTree(path, body))
+      const entries = id === emptyTreeId ? [] : yield* once(trees, "tree", id, (body) => decodeTree(path, body))
       count += entries.length
       if (count > maxEntries) return yield* Effect.fail(storeFault("budget", `the commit has more than ${maxEntries} entries`))
       for (const { id, kind, name } of entries) {
         const place = path === "" ? name : `${path}/${name}`
         if (kind === "submodule") skipped.push({ path: place, why: "submodule" })
         else if (kind === "symlink") {
-          into.set(name, { kind, target: yield* once(targets, id, targetOf(reader, place, id)) })
+          into.set(name, { kind, target: yield* once(targets, "blob", id, (body) => targetOf(place, body)) })
         } else if (kind === "directory") {
           const inner = new Map<string, Node>()
           into.set(name, { kind, entries: inner })
@@ -211,14 +243,18 @@ const bodyOf = (reader: Reader.Reader, id: string, kind: "tree" | "blob" | "comm
       : Effect.fail(storeFault("corrupt", `the object ${id} is a ${found.kind} instead of a ${kind}`))
   )
 
-const targetOf = (reader: Reader.Reader, path: string, id: string): Effect.Effect<string, StoreFault> =>
-  Effect.flatMap(bodyOf(reader, id, "blob"), (body) => {
-    const target = body.toString()
-    const isTarget = target !== "" && !target.includes("\0") && Buffer.from(target).equals(body)
-    return isTarget
-      ? Effect.succeed(target)
-      : refused(`the target of the symlink ${JSON.stringify(path)} is not a path in UTF-8`)
-  })
+const targetOf = (path: string, body: Buffer): Result.Result<string, StoreFault> => {
+  const target = body.length > maxLinkBytes ? "" : body.toString()
+  const isTarget = target !== "" && !target.includes("\0") && Buffer.from(target).equals(body)
+  return isTarget
+    ? Result.succeed(target)
+    : Result.fail(
+        storeFault(
+          "refused",
+          `the target of the symlink ${JSON.stringify(path)} is not a path of at most ${maxLinkBytes} bytes in UTF-8`
+        )
+      )
+}
 
 const importInto = (port: Backend, { directory, ref = "HEAD" }: GitImportOptions) =>
   Effect.scoped(
@@ -228,7 +264,7 @@ const importInto = (port: Backend, { directory, ref = "HEAD" }: GitImportOptions
       if (commit === undefined) {
         return yield* Effect.fail(storeFault("unknown", `the repository has no commit ${JSON.stringify(ref.slice(0, 200))}`))
       }
-      const reader = yield* Reader.make(git)
+      const reader = yield* Reader.make(git, { maxBodyBytes: maxObjectBytes })
       const tree = treeOfCommit(yield* bodyOf(reader, commit, "commit"))
       if (tree === undefined) return yield* Effect.fail(storeFault("corrupt", `the commit ${commit} names no tree`))
       const { skipped, tree: after } = yield* loadTree(reader, tree)
@@ -302,14 +338,11 @@ const exportFrom = (port: Backend, { author = defaultAuthor, directory, message 
     const isName = yield* Effect.match(git.run(["check-ref-format", name]), { onFailure: () => false, onSuccess: () => true })
     if (!isName || controlPattern.test(name) || ref.startsWith("-"))
       return yield* refused(`${JSON.stringify(ref.slice(0, 200))} is not a name of a reference`)
-    const isBare = (yield* lineOf(git, ["rev-parse", "--is-bare-repository"])) === "true"
-    const current = yield* Effect.match(lineOf(git, ["symbolic-ref", "--quiet", "HEAD"]), {
-      onFailure: () => "",
-      onSuccess: (head) => head
-    })
-    const tip = yield* find(git, name)
-    if (!isBare && current === name && tip !== undefined) {
-      return yield* refused(`${name} is checked out in the repository; export to another branch, and merge it there`)
+    const tip = yield* findReference(git, name)
+    if (tip !== undefined && (yield* isCheckedOut(git, name))) {
+      return yield* refused(
+        `${name} is checked out in a work tree of the repository; export to another branch, and merge it there`
+      )
     }
     const packDirectory = resolve(git.directory, yield* lineOf(git, ["rev-parse", "--git-path", "objects/pack"]))
     const writer = yield* PackWriter.open(packDirectory, { isDurable: true })
@@ -321,8 +354,6 @@ const exportFrom = (port: Backend, { author = defaultAuthor, directory, message 
       const seconds = Math.max(0, Math.floor((yield* Clock.currentTimeMillis) / 1000))
       const commit = writer.add("commit", encodeCommit({ tree: tree.id!, parent: tip, author, seconds, message }))
       yield* writer.finish
-      // The reference moves only if nobody else has moved it meanwhile.
-      yield* git.run(["update-ref", "--no-deref", name, commit, tip ?? "0".repeat(40)])
       const changes = yield* lineOf(git, [
         "diff-tree",
         "-r",
@@ -333,6 +364,8 @@ const exportFrom = (port: Backend, { author = defaultAuthor, directory, message 
         ...(tip === undefined ? [] : [tip]),
         commit
       ])
+      // The reference moves only if nobody else has moved it meanwhile.
+      yield* git.run(["update-ref", "--no-deref", name, commit, tip ?? "0".repeat(40)])
       return { commit, changes: changes.split("\0").length - 1, skipped }
     }).pipe(Effect.ensuring(writer.discard))
   })

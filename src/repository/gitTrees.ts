@@ -24,6 +24,9 @@ const kindByMode: ReadonlyMap<string, GitKind> = new Map([
   ["160000", "submodule"]
 ])
 
+/** The most bytes of a name, as in a repository of this library. */
+const maxNameBytes = 4096
+
 const controlPattern = /\p{Cc}/u
 const dotGitPattern = /^(?:\.git|git~1)[ .]*(?::|$)/i
 
@@ -52,6 +55,9 @@ export const decodeTree = (path: string, body: Buffer): Result.Result<ReadonlyAr
     const space = body.indexOf(32, at)
     const end = body.indexOf(0, at)
     if (space === -1 || end < space || end + 21 > body.length) return refused(`the tree of ${shown(path, ".")} is truncated`)
+    if (end - space > maxNameBytes + 1) {
+      return refused(`a name in the directory ${shown(path, ".")} has more than ${maxNameBytes} bytes`)
+    }
     const bytes = body.subarray(space + 1, end)
     const name = bytes.toString()
     const place = shown(path, name)

@@ -199,6 +199,28 @@ describe("an import from git", () => {
     })
   )
 
+  it.live("refuses an expression that names no single commit, and objects that would need much memory", () =>
+    Effect.gen(function* () {
+      const { directory, git } = makeRepository()
+      git("commit", "--quiet", "--allow-empty", "-m", "first")
+      for (const ref of ["^HEAD", "HEAD..HEAD", "HEAD^@", "@{-1}", "--all", "--upload-pack=touch x"]) {
+        assert.strictEqual(yield* inWorkspace(reasonOf(Repository.importGit({ directory, ref }))), "unknown", ref)
+      }
+      const blob = putObject(directory, "blob", Buffer.from("x"))
+      const commitOf = (tree: string) =>
+        putObject(directory, "commit", Buffer.from(`tree ${tree}\nauthor A <a@b> 0 +0000\ncommitter A <a@b> 0 +0000\n\nm\n`))
+      const long = putObject(directory, "blob", Buffer.alloc(100_000, "x"))
+      const cases = [
+        ["refused", "a long name", commitOf(putObject(directory, "tree", entry("100644", "n".repeat(5_000), blob)))],
+        ["refused", "a long target", commitOf(putObject(directory, "tree", entry("120000", "link", long)))],
+        ["budget", "a large tree", commitOf(putObject(directory, "tree", entry("100644", Buffer.alloc(70_000_000, "n"), blob)))]
+      ] as const
+      for (const [reason, what, ref] of cases) {
+        assert.strictEqual(yield* inWorkspace(reasonOf(Repository.importGit({ directory, ref }))), reason, what)
+      }
+    })
+  )
+
   it.live("runs no program that the repository names", () =>
     Effect.gen(function* () {
       const { directory, git } = makeRepository()
@@ -319,6 +341,50 @@ describe("an export to git", () => {
           git("fsck", "--strict")
         })
       )
+    })
+  )
+
+  it.live("refuses a branch that is checked out in another work tree", () =>
+    Effect.gen(function* () {
+      for (const args of [[], ["--bare"]]) {
+        const { directory, git } = makeRepository(...args)
+        const first = git("commit-tree", "-m", "first", git("hash-object", "-t", "tree", "-w", "/dev/null").trim()).trim()
+        git("update-ref", "refs/heads/main", first)
+        const other = join(fresh(), "other")
+        git("worktree", "add", "--quiet", "-b", "other", other)
+        assert.strictEqual(yield* inWorkspace(reasonOf(Repository.exportGit({ directory, ref: "other" }))), "refused")
+        assert.strictEqual(
+          yield* inWorkspace(reasonOf(Repository.exportGit({ directory: other, ref: "main" }))),
+          args.length === 0 ? "refused" : "none"
+        )
+        assert.strictEqual(git("rev-parse", "other").trim(), first)
+      }
+    })
+  )
+
+  it.live("takes the commit of the reference itself, and of no other reference with a similar name", () =>
+    Effect.gen(function* () {
+      const { directory, git } = makeRepository()
+      git("commit", "--quiet", "--allow-empty", "-m", "first")
+      git("tag", "refs/heads/copy")
+      const { commit } = yield* inWorkspace(Repository.exportGit({ directory, ref: "copy" }))
+      assert.strictEqual(git("rev-parse", "refs/heads/copy").trim(), commit)
+      assert.strictEqual(git("rev-list", "--count", commit).trim(), "1")
+    })
+  )
+
+  it.live("leaves the reference as it is if the commit before cannot be read", () =>
+    Effect.gen(function* () {
+      const { directory, git } = makeRepository()
+      Fs.writeFileSync(join(directory, "a"), "a")
+      git("add", "a")
+      git("commit", "--quiet", "-m", "first")
+      git("branch", "copy")
+      const tree = git("rev-parse", "copy^{tree}").trim()
+      Fs.rmSync(join(directory, ".git/objects", tree.slice(0, 2), tree.slice(2)))
+      const before = git("for-each-ref")
+      assert.strictEqual(yield* inWorkspace(reasonOf(Repository.exportGit({ directory, ref: "copy" }))), "corrupt")
+      assert.strictEqual(git("for-each-ref"), before)
     })
   )
 })

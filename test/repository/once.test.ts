@@ -267,4 +267,30 @@ describe("the answers that a workspace keeps", () => {
       assert.strictEqual(later.forgottenUntil, 1)
     })
   )
+
+  it.effect("are forgotten with the time of the newest of them, however the clocks of the runners differ", () =>
+    Effect.gen(function* () {
+      const objects = Objects.make(makeBlobs(), { cacheBytes: 1024 * 1024 })
+      const minute = 60_000
+      const first = yield* Answers.add(objects, noAnswers, [answer(7 * minute, 10_000)], 7 * minute)
+      // The clock of this runner is behind.
+      const second = yield* Answers.add(objects, first, [answer(5 * minute, 10_000)], 5 * minute)
+      const third = yield* Answers.add(objects, second, [answer(6 * minute, 10)], 6 * minute)
+      const now = 8 * minute + Answers.maxAge
+      const later = yield* Answers.add(objects, third, [answer(now, 1)], now)
+      assert.isUndefined(yield* Answers.find(objects, later, [], answer(7 * minute, 0).id))
+      assert.strictEqual(later.forgottenUntil, 7 * minute)
+    })
+  )
+
+  it.effect("of a runner whose clock is a year ahead block later changes for minutes at most", () =>
+    Effect.gen(function* () {
+      const objects = Objects.make(makeBlobs(), { cacheBytes: 1024 * 1024 })
+      const year = 365 * 24 * 60 * 60 * 1000
+      let kept = yield* Answers.add(objects, noAnswers, [answer(year, Answers.maxTextBytes)], year)
+      for (let i = 1; i <= 100; i++) kept = yield* Answers.add(objects, kept, [answer(i, Answers.maxTextBytes)], i)
+      assert.isUndefined(yield* Answers.find(objects, kept, [], answer(year, 0).id))
+      assert.isAtMost(kept.forgottenUntil, 100 + Answers.maxAge)
+    })
+  )
 })

@@ -37,7 +37,7 @@ interface Size {
 export interface Reader {
   /**
    * Reads a whole object into memory. Fails with "corrupt" if the object is missing or does not match its id, and with "budget"
-   * if the object is larger than 1 GiB.
+   * if the object is too large.
    */
   readonly object: (id: string) => Effect.Effect<Found, StoreFault>
   readonly sizes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Size | undefined>, StoreFault>
@@ -47,7 +47,7 @@ export interface Reader {
   readonly stream: (id: string) => Stream.Stream<Uint8Array, StoreFault>
 }
 
-/** The answer of git about one id. The body is absent if it was not requested or is larger than 1 GiB. */
+/** The answer of git about one id. The body is absent if it was not requested or is too large. */
 interface Answer {
   readonly kind: Kind
   readonly size: number
@@ -77,12 +77,12 @@ interface CatFileSession {
   readonly finish: () => Promise<unknown>
 }
 
-const maxBodyBytes = 2 ** 30
 const lineFeed = 10
 
 const header = /^([0-9a-f]{40}) (?:missing|(blob|tree|commit|tag) (\d{1,15}))$/
 
-const openSession = ({ child, end }: Running, hasBodies: boolean): CatFileSession => {
+/** Does not keep bodies of more than `maxBodyBytes`, or any if it is absent. */
+const openSession = ({ child, end }: Running, maxBodyBytes: number | undefined): CatFileSession => {
   const requests: Array<ReadRequest> = []
   let line: Array<Buffer> = []
   let current: Answer | undefined
@@ -121,9 +121,9 @@ const openSession = ({ child, end }: Running, hasBodies: boolean): CatFileSessio
     if (kind === undefined) settleAnswer(undefined)
     else {
       const size = Number(digits)
-      const isWanted = hasBodies && !request.isCancelled && size <= maxBodyBytes
+      const isWanted = maxBodyBytes !== undefined && !request.isCancelled && size <= maxBodyBytes
       current = { kind: kind as Kind, size, body: isWanted ? Buffer.allocUnsafe(size) : undefined }
-      remainingBytes = hasBodies ? size + 1 : 0
+      remainingBytes = maxBodyBytes === undefined ? 0 : size + 1
       if (remainingBytes === 0) finish()
     }
     return true
@@ -198,13 +198,13 @@ const openSession = ({ child, end }: Running, hasBodies: boolean): CatFileSessio
 /** The largest number of times that a request is sent to a new process because the old process was killed. */
 const maxRestarts = 3
 
-const makeRequester = (git: Git, args: ReadonlyArray<string>, hasBodies: boolean, scope: Scope.Scope) => {
+const makeRequester = (git: Git, args: ReadonlyArray<string>, maxBodyBytes: number | undefined, scope: Scope.Scope) => {
   const lock = Semaphore.makeUnsafe(1)
   let current: CatFileSession | undefined
   const currentSession: Effect.Effect<CatFileSession, StoreFault> = lock.withPermit(
     Effect.suspend(() => {
       if (current !== undefined && !current.isOver()) return Effect.succeed(current)
-      return Effect.map(Scope.provide(git.start(args), scope), (running) => (current = openSession(running, hasBodies)))
+      return Effect.map(Scope.provide(git.start(args), scope), (running) => (current = openSession(running, maxBodyBytes)))
     })
   )
   const ask = (ids: ReadonlyArray<string>, tries = maxRestarts): Effect.Effect<ReadonlyArray<Answer | undefined>, StoreFault> =>
@@ -278,10 +278,13 @@ const checkIds = (ids: ReadonlyArray<string>): Effect.Effect<void, StoreFault> =
   return wrong === undefined ? Effect.void : Effect.fail(invalidId(wrong))
 }
 
-export const make = (git: Git): Effect.Effect<Reader, never, Scope.Scope> =>
+export const make = (
+  git: Git,
+  { maxBodyBytes = 2 ** 30 }: { readonly maxBodyBytes?: number } = {}
+): Effect.Effect<Reader, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
-    const bodies = makeRequester(git, ["cat-file", "--batch"], true, scope)
-    const heads = makeRequester(git, ["cat-file", "--batch-check"], false, scope)
+    const bodies = makeRequester(git, ["cat-file", "--batch"], maxBodyBytes, scope)
+    const heads = makeRequester(git, ["cat-file", "--batch-check"], undefined, scope)
     const sizes: Reader["sizes"] = (ids) =>
       ids.length === 0 ? Effect.succeed([]) : Effect.andThen(checkIds(ids), heads.ask(ids))
     return {

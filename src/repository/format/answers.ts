@@ -18,6 +18,9 @@ export const maxBytes = 1024 * 1024
 /** The time for which an answer is kept, in milliseconds. */
 export const maxAge = 10 * 60 * 1000
 
+/** The furthest time in the future up to which answers count as forgotten, because the clock of a runner may be wrong. */
+const maxAhead = maxAge
+
 const maxListBytes = 48 * 1024
 const answerBytes = 64
 
@@ -83,7 +86,7 @@ export const add = (
     }
     const newer: Array<AnswersRef> = []
     for (const part of divide(answers)) {
-      newer.push({ ...(yield* objects.putNode({ kind: "answers", answers: part })), at: part[0]!.at })
+      newer.push({ ...(yield* objects.putNode({ kind: "answers", answers: part })), at: Math.max(...part.map(({ at }) => at)) })
     }
     const lists = [...newer, ...kept.lists.slice(merged)]
     let { forgottenUntil } = kept
@@ -92,7 +95,7 @@ export const add = (
       if (total <= maxBytes && lists.length <= maxAnswerLists && last.at >= now - maxAge) break
       lists.pop()
       total -= last.size
-      forgottenUntil = Math.max(forgottenUntil, last.at)
+      forgottenUntil = Math.max(forgottenUntil, Math.min(last.at, now + maxAhead))
     }
     return { forgottenUntil, lists }
   })

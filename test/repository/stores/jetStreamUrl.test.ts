@@ -1,5 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { Stores } from "../../../src/index.ts"
 
@@ -47,5 +48,14 @@ it.effect("any other URL is invalid, and no message shows a password", () =>
       assert.strictEqual(reason, "invalid", url)
       assert.notInclude(message, "secret", url)
     }
+  })
+)
+
+it.live("the failure to connect shows the servers without the credentials in their addresses", () =>
+  Effect.gen(function* () {
+    const servers = ["nats://ann:secret@127.0.0.1:1", "secret,@secret@127.0.0.1:2"]
+    const { message } = yield* Effect.flip(Effect.scoped(Layer.build(Stores.layerJetStream({ name: "n", servers }))))
+    assert.notInclude(message, "secret")
+    assert.include(message, "nats://127.0.0.1:1,127.0.0.1:2")
   })
 )

@@ -112,6 +112,13 @@ const authenticated = ({ transport }: Packages, authentication: Authentication |
   return { authenticator: transport.credsAuthenticator(new TextEncoder().encode(reveal(authentication.credentials))) }
 }
 
+/** Returns the addresses for messages, without the credentials that an address may have. */
+const withoutCredentials = (servers: ConnectionOptions["servers"]): string =>
+  [servers]
+    .flat()
+    .map((server) => server.replace(/^([a-z]+:\/\/)?.*@/is, "$1"))
+    .join()
+
 const connect = <E>(packages: Packages, options: ConnectionOptions, makeError: Errors<E>["make"]) =>
   Effect.tryPromise({
     try: () =>
@@ -127,7 +134,8 @@ const connect = <E>(packages: Packages, options: ConnectionOptions, makeError: E
         ...(options.tls === undefined || options.tls === false ? {} : { tls: options.tls === true ? {} : options.tls }),
         ...authenticated(packages, options.authentication)
       }),
-    catch: (cause) => makeError(undefined, "unavailable", `cannot connect to ${String(options.servers)}: ${messageOf(cause)}`)
+    catch: (cause) =>
+      makeError(undefined, "unavailable", `cannot connect to ${withoutCredentials(options.servers)}: ${messageOf(cause)}`)
   })
 
 export const make = <E>(
@@ -145,7 +153,7 @@ export const make = <E>(
       errors.NoRespondersError,
       errors.ConnectionError
     ]
-    const servers = String(options.servers)
+    const servers = withoutCredentials(options.servers)
     const timeout = Duration.fromInputUnsafe(options.timeout ?? "30 seconds")
     const changes = Signal.make()
     const connectedLatch = Latch.makeUnsafe(true)
