@@ -1,12 +1,13 @@
 /** The transports of a remote filesystem by the text of their address: HTTP, WebSocket and Unix sockets. */
 import type * as NodeHttp from "node:http"
+import type * as NodeStream from "node:stream"
 import type * as NodeWorkerThreads from "node:worker_threads"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as ByteSize from "effect/ByteSize"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
@@ -267,6 +268,9 @@ const maxBodyBytes = 16 * 1024 * 1024
 /** The most connections of a server. Each may make it remember a message of `maxBodyBytes`. */
 const maxConnections = 1000
 
+/** The milliseconds in which a server that ends finishes the answers to its requests. */
+const gracefulMillis = 1000
+
 const forbidden = HttpServerResponse.text("Forbidden: this server accepts requests only from programs on this machine.\n", {
   status: 403
 })
@@ -332,13 +336,20 @@ export const listenTcp = (
     const { host, port } = address
     const listening = builtin<typeof NodeHttp>("node:http").createServer({ keepAlive: true, keepAliveInitialDelay })
     listening.maxConnections = maxConnections
+    const connections = new Set<NodeStream.Duplex>()
+    listening.on("connection", (connection) => {
+      connections.add(connection)
+      connection.once("close", () => connections.delete(connection))
+    })
+    // At the first WebSocket, the server adds a finalizer that waits for all WebSockets. In a scope of its own it runs last.
+    const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
     const server = yield* Effect.mapError(
       make(() => listening, {
         host,
         port,
-        gracefulShutdownTimeout: "1 second",
+        gracefulShutdownTimeout: gracefulMillis,
         websocket: { maxPayload: maxBodyBytes }
-      }),
+      }).pipe(Scope.provide(scope)),
       (error) => unavailable("Remote.listen", `the server cannot listen on ${host}:${port} (${codeOf(error)})`)
     )
     const routes = Layer.mergeAll(
@@ -362,6 +373,12 @@ export const listenTcp = (
       Layer.provide(Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxBodyBytes)))
     )
     yield* Layer.build(app)
+    // The finalizers of the server wait for all connections, and a client can keep a WebSocket open forever.
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        setTimeout(() => connections.forEach((connection) => connection.destroy()), gracefulMillis + 500)
+      })
+    )
     const bound = server.address as { readonly port: number }
     return `${host.includes(":") ? `[${host}]` : host}:${bound.port}`
   })

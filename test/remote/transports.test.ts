@@ -1,8 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { connect } from "node:net"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { version } from "../../src/remote/protocol.ts"
 import * as Remote from "../../src/remote/Remote.ts"
@@ -151,6 +154,28 @@ describe("a remote filesystem", () => {
       assert.isFalse(yield* post({}))
       assert.isTrue(yield* post({ authorization: `Bearer ${Redacted.value(token)}` }))
     }).pipe(Effect.scoped, Effect.provide(inMemory))
+  )
+
+  it.live("a server ends although a client keeps its WebSocket open", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const address = yield* Scope.provide(Remote.listen("127.0.0.1:0"), scope)
+      const closed = Promise.withResolvers<string>()
+      yield* Effect.promise(
+        () =>
+          new Promise<void>((resolve) => {
+            const socket = connect(Number(address.split(":")[1]), "127.0.0.1", () => {
+              const key = Buffer.alloc(16).toString("base64")
+              const headers = ["Host: 127.0.0.1", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
+              socket.write(["GET /rpc HTTP/1.1", ...headers, `Sec-WebSocket-Key: ${key}`, "", ""].join("\r\n"))
+            })
+            socket.once("data", () => resolve())
+            socket.on("error", () => {}).once("close", () => closed.resolve("closed"))
+          })
+      )
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual(yield* Effect.promise(() => closed.promise), "closed")
+    }).pipe(Effect.provide(inMemory))
   )
 
   it.live("a message with the token lifts the bound of a WebSocket, also if a long message follows at once", () =>
