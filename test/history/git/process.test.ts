@@ -146,6 +146,7 @@ describe("a run of git", () => {
           // The shell adds these variables.
           .filter((name) => !["PWD", "OLDPWD", "SHLVL", "_"].includes(name))
         assert.deepStrictEqual(names.sort(), [
+          "GIT_ALLOW_PROTOCOL",
           "GIT_ATTR_NOSYSTEM",
           "GIT_CONFIG_GLOBAL",
           "GIT_CONFIG_NOSYSTEM",
