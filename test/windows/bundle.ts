@@ -6,7 +6,8 @@ export const bundle = async (entry: string, file: string): Promise<void> => {
   await build({
     input: fileURLToPath(new URL(entry, import.meta.url)),
     platform: "node",
-    external: /^node:/,
+    // ssh2 may have native modules, and no program here connects to a server.
+    external: [/^node:/, "ssh2"],
     logLevel: "warn",
     onLog: (level, log) => {
       if (level === "warn") throw new Error(log.message)
