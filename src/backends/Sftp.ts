@@ -1,7 +1,7 @@
 /**
  * A filesystem on a directory of an SSH server, through SFTP.
  *
- * The filesystem uses one connection, over which up to 64 requests are under way. After a lost connection it connects again.
+ * The filesystem uses one connection with up to 64 concurrent requests, and reconnects if the connection is lost.
  * An operation runs again only if its change was surely not made. If the outcome is unknown, the call fails with Unavailable
  * and says so.
  *
@@ -20,10 +20,10 @@
  * - The server must speak version 3 of the protocol, as all common servers do, and its names must be case-sensitive.
  * - A server without `posix-rename@openssh.com` cannot replace a file: the write fails with Unsupported,
  *   unless `unsafeReplace` is true. Such a server makes no links either.
- * - An append of more than the server takes in one request (255 KiB with OpenSSH) copies the file. An append of another program
- *   meanwhile is noticed by size and time, except within the last moments.
- * - Times have whole seconds. There is no watching.
- * - Private keys with a passphrase and certificates of hosts are not supported.
+ * - An append larger than one request (255 KiB with OpenSSH) copies the file. If another program appends during the copy, the
+ *   change of size or time reveals it, and the append starts again. A change immediately before the replacement is not detected.
+ * - Times have a resolution of one second. Watching is not supported.
+ * - Encrypted private keys and host certificates are not supported.
  *
  * Requires the package `ssh2`.
  *

@@ -52,8 +52,7 @@ export const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: usageErrorCode })
 
 /**
- * Makes an error about a path on the machine. The caller gives the hint, because the usual advice suggests names below the
- * root.
+ * Makes an error about a host path. The caller gives the hint, because the default hints suggest paths below the root.
  */
 export const hostPathError = (tag: FsError["_tag"], operation: string, path: string, what: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: tag, operation, path }, message: `"${path}" ${what}`, hint, code: exitCodeOf(tag) })

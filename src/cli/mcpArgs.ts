@@ -98,7 +98,7 @@ export const parseMcpArguments = ([command, ...args]: ReadonlyArray<string>): Mc
   const names = tokens.flatMap((token) => (token.kind === "option" ? [token.name] : []))
   if (tokens.some(({ kind }) => kind === "option-terminator") || !areGivenOnce(names)) return undefined
   const { root, store, workspace } = values
-  // The full command line reports the other combinations.
+  // Return `undefined` for any other combination, so that the parser of effect/cli reports the usage error.
   if (store === undefined ? workspace !== undefined : workspace === undefined || root !== undefined || store.trim() === "")
     return undefined
   const given = store !== undefined && workspace !== undefined ? toRoot({ store, workspace }) : root

@@ -2,9 +2,8 @@
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import { homedir, userInfo } from "node:os"
+import { homedir } from "node:os"
 import { join } from "node:path"
 import type { Filesystem } from "../filesystem/Filesystem.ts"
 import * as FsError from "../model/FsError.ts"
@@ -13,24 +12,16 @@ import { type Complaint, usage } from "./exit.ts"
 import { parseRoot, type Root, shownRoot } from "./root.ts"
 import { Screen } from "./screen.ts"
 import { isToken, readPrivateKey, readTokenFile } from "./token.ts"
+import { configured, currentUser, readS3Variables } from "./variables.ts"
 
 const environment = {
   token: Config.option(Config.Redacted("FS_ALGEBRA_TOKEN")),
-  endpoint: Config.option(
-    Config.NonEmptyString("AWS_ENDPOINT_URL_S3").pipe(Config.orElse(() => Config.NonEmptyString("AWS_ENDPOINT_URL")))
-  ),
   agent: Config.option(Config.NonEmptyString("SSH_AUTH_SOCK")),
   key: Config.option(Config.NonEmptyString("FS_ALGEBRA_SSH_KEY")),
   password: Config.option(Config.Redacted("FS_ALGEBRA_SSH_PASSWORD")),
   knownHosts: Config.option(Config.NonEmptyString("FS_ALGEBRA_KNOWN_HOSTS")),
-  hostKeys: Config.option(Config.NonEmptyString("FS_ALGEBRA_HOST_KEYS")),
-  region: Config.option(
-    Config.NonEmptyString("AWS_REGION").pipe(Config.orElse(() => Config.NonEmptyString("AWS_DEFAULT_REGION")))
-  )
+  hostKeys: Config.option(Config.NonEmptyString("FS_ALGEBRA_HOST_KEYS"))
 }
-
-const configured = <A>(config: Config.Config<Option.Option<A>>): Effect.Effect<A | undefined> =>
-  Effect.map(Effect.orElseSucceed(config, Option.none<A>), Option.getOrUndefined)
 
 const wrongVariable = usage(
   "the variable FS_ALGEBRA_TOKEN is not a token: one line of visible ASCII characters",
@@ -57,7 +48,7 @@ const openServer = Effect.fnUntraced(function* (url: string, tokenFile: string |
 })
 
 const openBucket = Effect.fnUntraced(function* (bucket: string, prefix: string) {
-  const [endpoint, region] = [yield* configured(environment.endpoint), yield* configured(environment.region)]
+  const { endpoint, region } = yield* readS3Variables
   const { layer } = yield* Effect.promise(() => import("../backends/Bucket.ts"))
   return layer({ bucket, prefix, endpoint, region }) as Opened
 })
@@ -67,18 +58,9 @@ const noLogin = usage(
   "Start an SSH agent that has your key, or set FS_ALGEBRA_SSH_KEY to the file of a private key without a passphrase."
 )
 
-/** Returns the name of the user of this program, or `undefined` if the system has no name for it. */
-const currentUser = (): string | undefined => {
-  try {
-    return userInfo().username
-  } catch {
-    return undefined
-  }
-}
-
 /**
- * Returns the login for SSH servers. What the variables of this program name takes precedence over the agent, which offers
- * all its keys.
+ * Returns the credentials for SSH servers. A private key or password from the variables of this program takes precedence over
+ * the agent, because an agent offers all its keys.
  */
 const readLogin = Effect.gen(function* () {
   const file = yield* configured(environment.key)

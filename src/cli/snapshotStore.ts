@@ -46,7 +46,7 @@ const lineFor = Effect.gen(function* () {
   return (...words: ReadonlyArray<string>) => line(...words, ...(store === undefined ? [] : ["--store", store]))
 })
 
-/** Makes an error with the same JSON as an error of the snapshot service. */
+/** Makes an error with the JSON form of a SnapshotError of the snapshot service. */
 const storeRefused = (detail: string, hint: string): Complaint =>
   new Complaint({
     error: { _tag: "SnapshotError", operation: "store", reason: "refused", detail },
@@ -202,7 +202,7 @@ export const withExistingStore = Effect.fnUntraced(function* <A, E, R, A2, E2, R
 
 type All = ReadonlyArray<FilesystemSnapshot>
 
-/** Makes an error with the same JSON as an error of the snapshot service. */
+/** Makes an error with the JSON form of a SnapshotError of the snapshot service. */
 const unknownError = (detail: string, hint: string): Complaint =>
   new Complaint({
     error: { _tag: "SnapshotError", operation: "find", reason: "unknown", detail },

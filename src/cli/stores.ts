@@ -3,12 +3,10 @@ import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs"
-import { userInfo } from "node:os"
 import { join, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
 import { Filesystem } from "../filesystem/Filesystem.ts"
@@ -19,20 +17,10 @@ import type { HeadStore } from "../repository/HeadStore.ts"
 import { Complaint, exitCodeOf, systemErrorCode, usage, usageErrorCode } from "./exit.ts"
 import { readTokenFile } from "./token.ts"
 import { Screen } from "./screen.ts"
+import { configured, currentUser, readS3Variables } from "./variables.ts"
 import { type WorkspaceRoot, WorkspaceSnapshots } from "./workspaceRoot.ts"
 
-const environment = {
-  password: Config.option(Config.Redacted("PGPASSWORD")),
-  endpoint: Config.option(
-    Config.NonEmptyString("AWS_ENDPOINT_URL_S3").pipe(Config.orElse(() => Config.NonEmptyString("AWS_ENDPOINT_URL")))
-  ),
-  region: Config.option(
-    Config.NonEmptyString("AWS_REGION").pipe(Config.orElse(() => Config.NonEmptyString("AWS_DEFAULT_REGION")))
-  )
-}
-
-const configured = <A>(config: Config.Config<Option.Option<A>>): Effect.Effect<A | undefined> =>
-  Effect.map(Effect.orElseSucceed(config, Option.none<A>), Option.getOrUndefined)
+const postgresPassword = Config.option(Config.Redacted("PGPASSWORD"))
 
 type Services = BlobStore | HeadStore
 
@@ -232,7 +220,7 @@ const postgresKind: Kind = {
           "Give the password in the variable PGPASSWORD, or in the private file of --token-file FILE."
         )
       }
-      const password = tokenFile === undefined ? yield* configured(environment.password) : yield* readTokenFile(tokenFile)
+      const password = tokenFile === undefined ? yield* configured(postgresPassword) : yield* readTokenFile(tokenFile)
       return (create) =>
         Effect.gen(function* () {
           const { layer } = yield* Effect.promise(() => import("@effect/sql-pg/PgClient"))
@@ -256,7 +244,7 @@ const bucketKind: Kind = {
       if (bucket === "" || /[@?#]/.test(bucket)) {
         return yield* usage("the address of a bucket has no valid name", "Give --store s3://BUCKET or s3://BUCKET/PREFIX.")
       }
-      const [endpoint, region] = [yield* configured(environment.endpoint), yield* configured(environment.region)]
+      const { endpoint, region } = yield* readS3Variables
       const prefix = rest.join("/")
       return () => Effect.map(loadStores, ({ layerBucket }) => layerBucket({ bucket, prefix, endpoint, region }))
     })
@@ -273,13 +261,13 @@ const kinds: ReadonlyMap<string, Kind> = new Map([
 
 const forms = [...new Set(kinds.values())].map(({ form }) => form).join(", ")
 
-/** Tests whether the whole address is a URL. The address of another kind is a path after the scheme. */
+/** Tests whether an address with this scheme is a URL. Otherwise the text after the scheme is a path. */
 const isUrl = (scheme: string): boolean => scheme !== "dir" && scheme !== "sqlite"
 
 const hints: Readonly<Record<StoreError["reason"], readonly [code: number, hint: string]>> = {
   unavailable: [
     systemErrorCode,
-    "Check the address and the credentials, and that the system of the store runs, then try again."
+    "Check the address and the credentials, check that the server of the store is running, then try again."
   ],
   missing: [
     exitCodeOf("NotFound"),
@@ -356,13 +344,7 @@ export const openStores = (
   Effect.flatMap(StoreOpener, (open) => open(text, tokenFile, create))
 
 /** Returns the author of the commits of this command: the name of the user. */
-export const author = (): string => {
-  try {
-    return userInfo().username
-  } catch {
-    return "fs-algebra"
-  }
-}
+export const author = (): string => currentUser() ?? "fs-algebra"
 
 /** Opens a workspace that exists, with its snapshots. */
 export const openWorkspace = (

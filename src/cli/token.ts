@@ -9,7 +9,7 @@ import { Screen } from "./screen.ts"
 /** The largest number of bytes of a token file. Headers of HTTP requests are limited too. */
 const maxTokenBytes = 4096
 
-/** Tests whether a text can be sent in a header of HTTP: visible ASCII. */
+/** Tests whether a text can be sent in an HTTP header: visible ASCII of at most `maxTokenBytes`. */
 export const isToken = (text: string): boolean => /^[\x21-\x7e]+$/.test(text) && text.length <= maxTokenBytes
 
 /** Tests whether other users can read a file of this user, as ssh tests private keys. */

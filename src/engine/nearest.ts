@@ -55,7 +55,7 @@ export const similarNames = function* (
   const found: Array<{ readonly name: string; readonly distance: number }> = []
   for (const entry of entries) {
     yield unitsPerItem + 8 * name.length * entry.name.length
-    // An entry with the missing name itself is a dangling symlink, so do not suggest it.
+    // An entry with exactly the missing name is a dangling symlink, so do not suggest it.
     if (!entry.addressable || entry.name === name) continue
     const distance = nameDistance(name, entry.name)
     if (distance < Number.POSITIVE_INFINITY) found.push({ name: entry.name, distance })

@@ -307,7 +307,7 @@ const paceSockets = HttpRouter.middleware(
   { global: true }
 )
 
-/** Bounds what a client without the token may send: the body of an HTTP request, and the messages of a WebSocket. */
+/** Limits the size of the HTTP bodies and WebSocket messages that a client without the token may send. */
 const boundStrangers = (isAuthorized: IsAuthorized) =>
   HttpRouter.middleware(
     (handler) =>
@@ -376,7 +376,7 @@ export const listenTcp = (
     // The finalizers of the server wait for all connections, and a client can keep a WebSocket open forever.
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
-        setTimeout(() => connections.forEach((connection) => connection.destroy()), gracefulMillis + 500)
+        setTimeout(() => connections.forEach((connection) => connection.destroy()), gracefulMillis + 500).unref()
       })
     )
     const bound = server.address as { readonly port: number }

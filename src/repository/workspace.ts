@@ -287,6 +287,11 @@ export const make = (
       id: string
     ): Effect.Effect<Commit, StoreError> =>
       Effect.gen(function* () {
+        // Commits do not reach this number, so the head is forged.
+        if (base?.head.sequence === Number.MAX_SAFE_INTEGER) {
+          const detail = `the head of ${JSON.stringify(workspace)} has the last number that a commit can have; restore the head from a backup`
+          return yield* Effect.fail(new StoreError({ reason: "corrupt", detail }))
+        }
         const committedAt = yield* DateTime.now
         const [files, snapshots] = yield* objects.store([draft.files.tree, draft.snapshots.tree])
         const kept = base?.root.answers ?? noAnswers
@@ -506,7 +511,7 @@ export const make = (
               else {
                 const { path } = change
                 if (result.failure instanceof StoreError || path === undefined) return yield* Effect.fail(result.failure)
-                // What now stands in the way of the change was done by another writer.
+                // The obstacle to the change is another writer's commit.
                 const before = yield* lookup(objects, base!.root, path)
                 return { _tag: "Violated", fault: conflict(path, before, yield* lookup(objects, next, path)) }
               }

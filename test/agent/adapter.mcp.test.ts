@@ -61,7 +61,7 @@ describe("a prompt that is served to the client of the official SDK", () => {
     })
   })
 
-  it.live("behaves like any other MCP server over stdio, and its server ends when the client disconnects", () =>
+  it.live("works with the client of the official SDK, and the server ends when the client disconnects", () =>
     Effect.gen(function* () {
       const prompt = yield* promptOf([yield* onDisk], { name: "The Workshop" })
       const session = yield* makeSession

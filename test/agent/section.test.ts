@@ -453,7 +453,7 @@ describe("a virtual filesystem in a session", () => {
     )
   }
 
-  it.live("does not replace files that already exist in the session by its mounts", () =>
+  it.live("keeps files that already exist in the session when it copies its mounts", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const options = mounting()

@@ -323,7 +323,7 @@ describe("a claim of another process", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("does not delay the interruption of a waiting call, which leaves no entry", () =>
+  it.live("does not delay the interruption of a waiting call, and the interrupted call leaves no entry", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)

@@ -344,7 +344,7 @@ describe("an archive file on the host", () => {
     )
   )
 
-  it.live("stays inside the tree through repeated imports", () =>
+  it.live("is neither deleted nor changed by repeated imports into the tree that contains it", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* host()

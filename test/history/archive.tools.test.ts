@@ -408,7 +408,7 @@ describe.runIf(needs("tar archives of others, and ours elsewhere", "tar", "pytho
     )
   }
 
-  it.live("a host imports an archive of Python's tarfile, without ./ before its names", () =>
+  it.live("a host imports an archive from Python's tarfile whose entry names do not begin with ./", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { directory, out } = yield* made

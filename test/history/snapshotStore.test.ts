@@ -112,7 +112,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     })
   )
 
-  it.effect("replaces an earlier snapshot of the same id", () =>
+  it.effect("replaces an earlier snapshot with the same id", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
       yield* store.snapshot("s")

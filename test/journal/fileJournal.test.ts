@@ -381,7 +381,7 @@ describe("damage in a file journal", () => {
 })
 
 describe("a file journal that is closed", () => {
-  it.live("contains every accepted append, and fails later calls as closed", () =>
+  it.live("contains every accepted append, and later calls fail with the reason closed", () =>
     Effect.gen(function* () {
       const path = fresh()
       const scope = yield* Scope.make()

@@ -164,7 +164,7 @@ describe("a request that takes too long", () => {
     )
   )
 
-  it.effect("ends its answer in chunks with a fault", () =>
+  it.effect("gets a Timeout fault as the last entry of its chunked answer", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()

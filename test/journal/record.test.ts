@@ -226,7 +226,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("keeps the contents of all entries if a store transfers the bytes of one entry", () =>
+  it.effect("keeps the contents of all entries even if a store detaches the ArrayBuffer of one entry", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Journal.Entry>()
       const tryTransfer = ({ buffer }: Uint8Array): void => {

@@ -584,7 +584,7 @@ describe("Replay.changes and filters", () => {
     })
   )
 
-  it.effect("select by the path of each request even if a cancelled write had the same id", () =>
+  it.effect("match the path of each entry's own request, even if a cancelled write used the same correlation id", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const { FileContent, FileRead, FileWriteChunk } = FileSystemEntry

@@ -202,7 +202,7 @@ describe("Replay.tree", () => {
     })
   )
 
-  it.effect("fails with NotRecorded if an edit was made on another content than the recorded content", () =>
+  it.effect("fails with NotRecorded if an edit was made to content that differs from the recorded content", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const { FileEdit, FileEdited, FileWrite, FileWritten } = FileSystemEntry

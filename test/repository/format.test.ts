@@ -297,7 +297,7 @@ const hostile: Record<string, Uint8Array> = {
 
 describe("the encoding of nodes", () => {
   for (const [name, node] of Object.entries(nodes)) {
-    it(`the golden node ${JSON.stringify(name)} is encoded and decoded as another program encodes it`, () => {
+    it(`the golden node ${JSON.stringify(name)} equals the bytes from another program, and these bytes decode to the node`, () => {
       const { bytes, sha256: hash } = golden.nodes[name]!
       assert.strictEqual(Buffer.from(encode(node)).toString("hex"), bytes)
       assert.strictEqual(sha256(encode(node)), hash)

@@ -95,6 +95,21 @@ describe("verify", () => {
     })
   )
 
+  it.live("reports a head with the largest number, and a write on it fails with IoError", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      yield* (yield* open(stores)).fs.write("a", "1")
+      yield* setHead(stores, (head) => ({ ...head, sequence: Number.MAX_SAFE_INTEGER }))
+      yield* refusal(stores)
+      const { fs } = yield* open(stores)
+      assert.strictEqual(yield* fs.readString("a"), "1")
+      const error = yield* Effect.flip(fs.write("b", "x"))
+      assert.strictEqual(error._tag, "IoError")
+      assert.include(error.message, "the last number")
+      assert.isFalse(yield* fs.exists("b"))
+    })
+  )
+
   it.live("reports a history that skips a commit", () =>
     Effect.gen(function* () {
       const stores = yield* memory

@@ -22,7 +22,7 @@ type Pair = Effect.Success<ReturnType<typeof pair>>
 const dump = ({ filesystem, session }: Pair, top: string, withFilesystem = true) =>
   Session.dumpSessionTree(session, top, withFilesystem ? { filesystem } : {})
 
-/** Whether the existing dump and the new dump have an archive. */
+/** Pairs of flags: the existing dump has an archive, and the new dump has one. */
 const scenarios = [
   ["the first dump, with an archive", undefined, true],
   ["the first dump, without an archive", undefined, false],
@@ -226,7 +226,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("may be replaced while a reader is between the reads of its two files", () =>
+  it.effect("may be replaced after a reader has read its first file and before the reader opens the second", () =>
     Effect.gen(function* () {
       const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
       yield* dump(yield* pair("one"), top)

@@ -193,7 +193,7 @@ const closedDirectory = (): Error => Object.assign(new Error("Directory handle w
 
 type Callback<A> = (error: Error | null, value?: A) => void
 
-/** A directory of `opendir`. Its entries are those at the time of `opendir`. */
+/** A directory opened by `opendir`. It lists the entries that existed when it was opened. */
 export class Dir {
   readonly path: string
   readonly #entries: Array<Dirent>

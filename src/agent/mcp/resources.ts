@@ -87,7 +87,7 @@ const content = Effect.fnUntraced(function* (path: FsPath.FsPath, call: Call) {
 
 const readResource = define({
   name: "read_resource",
-  description: "The resource at the URI of a file or a directory.",
+  description: "Reads a file, or lists a directory, as the MCP resource for its path.",
   parameters: Schema.Struct({ path: Schema.String.annotate({ description: "From the root." }) }),
   value: ResourceContent,
   does: "reads",

@@ -43,8 +43,8 @@ type Budget = Pick<ToolSettingsShape, "budget" | "measure">
 export type PageBudget = Budget & Pick<Call, "sent">
 
 /**
- * Returns how many of the first `count` items fit. Returns at least 1, even if one item does not fit, so that a model that
- * reads page after page makes progress.
+ * Returns how many of the first `count` items fit: at least 1 unless `count` is 0, even if the first item is too large. So a model
+ * that reads page after page makes progress.
  */
 export const countFitting = (count: number, render: (shown: number) => string, { budget, measure }: Budget): number => {
   const fits = (shown: number): boolean => measure(render(shown)) <= budget

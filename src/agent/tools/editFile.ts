@@ -54,7 +54,7 @@ const ambiguousEdits = refused(
 )
 const ambiguousVersion = refused(
   "With edits of several files, if_match does not say which file must have that version.",
-  "Put if_match into the edits of the file that it is meant for."
+  "Put if_match into the edits of the file that must have this version."
 )
 
 /** The largest number of edits in a call. Each edit blocks other calls for some microseconds. */

@@ -60,7 +60,10 @@ export const maxParts = 10_000
 export const tooManyParts = (partSize: number): Fault =>
   ioError(`an object may have at most ${maxParts} parts of ${partSize} bytes`, "EFBIG")
 
-/** A fault of its own, by which callers recognise that the object changed between a check and a write. */
+/**
+ * The fault for an object that another program changed between a check and a write. It is a shared constant, so that callers can
+ * compare with `===`.
+ */
 export const overtaken: Fault = accessDenied("busy", "other programs keep changing the object")
 
 export interface Part {
@@ -459,7 +462,9 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
           answer.status === 200
             ? Effect.flatMap(parseXml(answer.body), (root) => {
                 const page = pageOf(root)
-                return page === undefined ? Effect.fail(malformed) : Effect.succeed(page)
+                // A store that answers with the same page again would never end a listing.
+                const isEndless = page?.next !== undefined && page.next === after
+                return page === undefined || isEndless ? Effect.fail(malformed) : Effect.succeed(page)
               })
             : refused(answer)
       ),

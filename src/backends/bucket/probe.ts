@@ -1,6 +1,6 @@
 /**
- * Finds out which conditions a store obeys. Stores ignore some of them without a word, and a write that should have been
- * refused then overwrites.
+ * Determines which conditional requests a store supports. Some stores silently ignore a condition, and then a write overwrites an
+ * object that it should have left alone.
  */
 import * as Effect from "effect/Effect"
 import { type Fault, unavailable } from "../../model/Fault.ts"

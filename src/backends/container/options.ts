@@ -99,7 +99,7 @@ export interface ContainerOptions extends CommonOptions {
   readonly runArguments?: ReadonlyArray<string> | undefined
 }
 
-/** The ids of the user of this process. Absent on systems without user ids. */
+/** The user id and group id of this process. Absent on systems without user ids. */
 export type Caller = Owner | undefined
 
 export interface Mount {

@@ -265,7 +265,7 @@ export const read = (session: Session, { handle }: Open, offset: number, length:
         const part = open[nth]!
         const bytes = yield* parse(answer, dataOf(part.length - part.received))
         if (bytes.length === 0) {
-          // The file ends here. What the server sends for later parts does not join up.
+          // The file ends in this part. Discard all later parts, because their bytes would not be contiguous.
           all = all.slice(0, all.indexOf(part) + 1)
           part.bytes = part.bytes.subarray(0, part.received)
           all[all.length - 1] = { ...part, length: part.received }

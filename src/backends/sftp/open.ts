@@ -115,7 +115,10 @@ const findRoot = (session: Session, root: string): Effect.Effect<string | Buffer
 const swapCase = (text: string): string =>
   text.replace(/[a-z]/gi, (letter) => (letter < "a" ? letter.toLowerCase() : letter.toUpperCase()))
 
-/** Tests on the names in the root, or on its own name, whether the server ignores case. The test writes nothing. */
+/**
+ * Tests whether the server ignores case: looks up a name from the root with its case swapped. Returns false if no name contains an
+ * ASCII letter. Writes nothing.
+ */
 const ignoresCase = (session: Session, root: string | Buffer, entries: number): Effect.Effect<boolean, Calls.Failure> =>
   Effect.gen(function* () {
     const names = (yield* Calls.list(session, root, entries)).map(({ name }) => name.toString())

@@ -71,7 +71,7 @@ export const protocolFault = (detail: string): Fault => ioError(`the server brea
 /** An answer that does not have the form of the protocol. */
 export class Malformed extends Error {}
 
-/** The most bytes of a name or of the target of a link. Systems permit 255 bytes in a name and 4096 in a path. */
+/** The maximum length in bytes of a name or of a symlink target. Systems permit 255 bytes in a name and 4096 in a path. */
 const maxNameBytes = 4 * 1024
 
 /** Reads the fields of a packet. Throws Malformed if a field is longer than the rest of the packet. */

@@ -166,7 +166,7 @@ the current directory, not to the root; - is standard output. The file appears o
     examples: [
       ["- > backup.zip", "The current tree"],
       ["lunch.tar --snapshot 'before lunch'", "The tree of a snapshot"],
-      ["- | ssh host 'cat > backup.zip'", "Into a pipe"]
+      ["- | ssh host 'cat > backup.zip'", "The archive of the current tree, stored on another machine"]
     ]
   },
   {

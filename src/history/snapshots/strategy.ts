@@ -63,7 +63,7 @@ export interface Retention {
  * @since 0.1.0
  */
 export interface LayerOptions {
-  /** Whether snapshots and restores include a `.git` at the root, or ignore it. @default "include" */
+  /** The treatment of a `.git` at the root: snapshots and restores include it or ignore it. @default "include" */
   readonly git?: "include" | "exclude" | undefined
   /**
    * The largest number of files. A larger tree fails with SnapshotError `budget` before anything is written. An archive

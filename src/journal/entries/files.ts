@@ -154,7 +154,7 @@ export class FileDelete extends Schema.TaggedClass<FileDelete>("fs-algebra/FileD
 export class FileStat extends Schema.TaggedClass<FileStat>("fs-algebra/FileStat")("FileStat", {
   ...requestFields,
   /**
-   * True if the answer also contains the metadata of each component of the path, even if the path is missing. Requires `links:
+   * If true, the answer also contains the metadata of each component of the path, even if the path is missing. Requires `links:
    * "leave"`.
    * @default false
    */

@@ -175,7 +175,7 @@ const unfitReason = (subject: string, config: StreamConfig): string | undefined 
   if (config.discard !== "new") return `the stream deletes its oldest messages when it is full`
   if (config.max_age > 0) return "the messages of the stream expire"
   if (config.max_msgs > 0 || config.max_msgs_per_subject > 0) return "the number of messages in the stream is limited"
-  return config.deny_delete && config.deny_purge ? undefined : "the messages of the stream may be deleted"
+  return config.deny_delete && config.deny_purge ? undefined : "the stream allows its messages to be deleted or purged"
 }
 
 const createStream = (connection: Connection, subject: string, options: Options): Effect.Effect<void, JournalError> => {

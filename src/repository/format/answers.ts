@@ -18,7 +18,10 @@ export const maxBytes = 1024 * 1024
 /** The time for which an answer is kept, in milliseconds. */
 export const maxAge = 10 * 60 * 1000
 
-/** The furthest time in the future up to which answers count as forgotten, because the clock of a runner may be wrong. */
+/**
+ * The limit, in milliseconds after the current time, to which `forgottenUntil` may advance. It protects against answers of a
+ * runner whose clock is ahead.
+ */
 const maxAhead = maxAge
 
 const maxListBytes = 48 * 1024

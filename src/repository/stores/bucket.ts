@@ -147,17 +147,9 @@ const makeBlobs = ({ objects, prefix, support }: OpenObjects) => {
   })
 }
 
-const toHex = (workspace: string): string => Buffer.from(workspace).toString("hex")
-
-/** Returns the name of a workspace, or "" for a key that is none. */
-const nameOf = (hex: string): string => {
-  const name = Buffer.from(hex, "hex").toString("utf8")
-  return toHex(name) === hex ? name : ""
-}
-
 const makeHeads = ({ objects, prefix, support }: OpenObjects) => {
   const top = `${prefix}heads/`
-  const keyOf = (workspace: string): string => top + toHex(workspace)
+  const keyOf = (workspace: string): string => top + Heads.toHex(workspace)
   const wakes = Wakes.make()
 
   const read = (what: string, workspace: string) =>
@@ -191,7 +183,7 @@ const makeHeads = ({ objects, prefix, support }: OpenObjects) => {
       }),
     list: keysBelow(objects, "list of the heads", top).pipe(
       Stream.filter(({ sizeBytes }) => sizeBytes !== tombstone.length),
-      Stream.map(({ name }) => nameOf(name))
+      Stream.map(({ name }) => Heads.nameOf(name))
     ),
     wakes: (workspace) => Stream.merge(wakes.stream(workspace), Stream.tick(pollTime))
   })

@@ -71,6 +71,15 @@ const problemOfName = (name: string): string | undefined => {
   return Buffer.byteLength(name) > maxNameBytes ? `it is longer than ${maxNameBytes} bytes` : undefined
 }
 
+/** Returns the name of a workspace in a form that every store permits in a key. */
+export const toHex = (workspace: string): string => Buffer.from(workspace).toString("hex")
+
+/** Returns the name of a workspace, or "" for a text that `toHex` does not return. */
+export const nameOf = (hex: string): string => {
+  const name = Buffer.from(hex, "hex").toString("utf8")
+  return toHex(name) === hex ? name : ""
+}
+
 export const isWorkspaceName = (name: string): boolean => problemOfName(name) === undefined
 
 const shown = (name: string): string => JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}…` : name)

@@ -309,6 +309,28 @@ describe("Bucket.make", () => {
     )
   }
 
+  it.live("fails with IoError for a listing whose next page is the same page again", () =>
+    Effect.gen(function* () {
+      let pages = 0
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() =>
+          answering(() => {
+            const isTruncated = ++pages < 20
+            const file = "<Contents><Key>a</Key><Size>1</Size><ETag>1</ETag></Contents>"
+            const next = `<IsTruncated>${isTruncated}</IsTruncated><NextContinuationToken>here</NextContinuationToken>`
+            return { status: 200, body: `<ListBucketResult>${file}${next}</ListBucketResult>` }
+          })
+        ),
+        ({ close }) => Effect.promise(close)
+      )
+      const options = { prefix: "", allowWrite: false, allowDelete: false }
+      const fs = make(yield* openAt({ endpoint: server.endpoint, bucket: "tests" }, options))
+      pages = 0
+      assert.deepInclude<object>(yield* Effect.flip(fs.list()), { _tag: "IoError", code: "EPROTO" })
+      assert.strictEqual(pages, 2)
+    }).pipe(Effect.scoped)
+  )
+
   for (const [argument, options] of [
     ["metadata", { metadata: "yes" as never }],
     ["bucket", { bucket: "a/b" }],

@@ -1,7 +1,10 @@
 /** Compares two texts by line. The comparison is a separate module, because tests load it without a browser. */
 import * as TextDiff from "effect/TextDiff"
 
-/** The step budget of one comparison. A comparison takes one step per line and difference. */
+/**
+ * The step budget of one comparison. A comparison takes about lines × edits steps, so the permitted number of edits is `maxSteps`
+ * divided by the number of lines.
+ */
 const maxSteps = 20_000_000
 
 /** A differing range, as character positions in both texts. The ends are exclusive. */

@@ -8,7 +8,6 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { Buffer } from "../../../runtime/buffer.ts"
 import { randomBytes } from "../../../runtime/node.ts"
 import { StoreError } from "../../errors.ts"
 import type { Operations } from "../../HeadStore.ts"
@@ -38,14 +37,6 @@ export const bucketOf = (name: string): Bucket => ({
   history
 })
 
-const toHex = (workspace: string): string => Buffer.from(workspace).toString("hex")
-
-/** Returns the name of a workspace, or "" for a key that is none. */
-const nameOf = (hex: string): string => {
-  const name = Buffer.from(hex, "hex").toString("utf8")
-  return toHex(name) === hex ? name : ""
-}
-
 interface Found {
   readonly text: string | undefined
   readonly revision: number
@@ -55,8 +46,8 @@ export const make = (connection: StoreConnection, name: string): Operations => {
   const { jetstream, manager, packages } = connection
   const { stream } = bucketOf(name)
   const prefix = `$KV.${name}.`
-  const subjectOf = (workspace: string): string => prefix + toHex(workspace)
-  const workspaceOf = (subject: string): string => nameOf(subject.slice(prefix.length))
+  const subjectOf = (workspace: string): string => prefix + Heads.toHex(workspace)
+  const workspaceOf = (subject: string): string => Heads.nameOf(subject.slice(prefix.length))
 
   /** Reads from the leader of the stream, because other servers may not have the last head yet. */
   const read = (what: string, workspace: string): Effect.Effect<Found, StoreError> =>

@@ -20,7 +20,7 @@ export type Authentication =
   /** The text of a `.creds` file. */
   | { readonly credentials: Secret }
 
-/** The options of a connection. */
+/** The options of a connection to NATS servers. */
 export interface ConnectionOptions {
   readonly servers: string | ReadonlyArray<string>
   /** The name of the journal or of the stores, which the server shows beside the connection. */
