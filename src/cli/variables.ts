@@ -8,13 +8,13 @@ import { userInfo } from "node:os"
 export const configured = <A>(config: Config.Config<Option.Option<A>>): Effect.Effect<A | undefined> =>
   Effect.map(Effect.orElseSucceed(config, Option.none<A>), Option.getOrUndefined)
 
-const firstOf = (name: string, other: string) =>
-  Config.option(Config.NonEmptyString(name).pipe(Config.orElse(() => Config.NonEmptyString(other))))
+const firstOf = <A>(config: Config.Config<A>, other: Config.Config<A>): Effect.Effect<A | undefined> =>
+  configured(Config.option(Config.orElse(config, () => other)))
 
 /** Reads the address of the server and the region of `s3://` from the variables of AWS's own tools. */
 export const readS3Variables = Effect.all({
-  endpoint: configured(firstOf("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")),
-  region: configured(firstOf("AWS_REGION", "AWS_DEFAULT_REGION"))
+  endpoint: firstOf(Config.NonEmptyString("AWS_ENDPOINT_URL_S3"), Config.NonEmptyString("AWS_ENDPOINT_URL")),
+  region: firstOf(Config.NonEmptyString("AWS_REGION"), Config.NonEmptyString("AWS_DEFAULT_REGION"))
 })
 
 /** Returns the name of the user of this program, or `undefined` if the system has no name for it. */

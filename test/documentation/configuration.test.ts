@@ -226,7 +226,9 @@ describe("the guide to configuration", () => {
       .map((file) => readFileSync(join(root, "src", file), "utf8"))
       .join("\n")
     const read = new Set([...sources.matchAll(/\b(?:env|environment)(?:\["(\w+)"\]|\.([A-Z]\w+))/g)].map(([, a, b]) => a ?? b!))
-    const configured = ["openRoot.ts", "stores.ts"].map((file) => readFileSync(join(root, "src/cli", file), "utf8")).join("\n")
+    const configured = ["openRoot.ts", "stores.ts", "variables.ts"]
+      .map((file) => readFileSync(join(root, "src/cli", file), "utf8"))
+      .join("\n")
     for (const [, name] of configured.matchAll(/Config\.\w+\("([A-Z_\d]+)"\)/g)) read.add(name!)
     assert.isAbove(read.size, 10)
     const told = rowsOf(sections.find(({ title }) => title === "Environment variables")!.text).flatMap(([name]) =>

@@ -214,7 +214,7 @@ describe("stores in SQL", () => {
     Effect.gen(function* () {
       const file = makeFresh()
       Fs.writeFileSync(file, "x".repeat(10_000))
-      assert.strictEqual(yield* reasonOf(openAt(file)), "unavailable")
+      assert.strictEqual(yield* reasonOf(openAt(file)), "corrupt")
       assert.strictEqual(yield* reasonOf(openAt(join(file, "below"))), "unavailable")
     }).pipe(Effect.scoped)
   )
