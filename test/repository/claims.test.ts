@@ -1,4 +1,4 @@
-/** Two workspaces under one call: what a check sees in one must not count as seen in the other. */
+/** Tests calls on two workspaces. A file that a check has read in one workspace must not count as read in the other. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

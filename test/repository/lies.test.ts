@@ -1,4 +1,4 @@
-/** Stores of heads that lie, and forged histories. `verify` reports them, and no honest history. */
+/** Tests stores of heads that lie, and forged histories. `verify` reports them, but reports no honest history. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -51,7 +51,7 @@ describe("verify", () => {
         yield* verify(stores)
         yield* fs.write("next", "x")
         assert.include(yield* refusal(stores), `commit ${lost} `)
-        // The evidence stays.
+        // Later commits keep the record of the lost commit.
         for (let i = 0; i < 40; i++) yield* fs.write("later", `${i}`)
         assert.include(yield* refusal(stores), `commit ${lost} `)
       })

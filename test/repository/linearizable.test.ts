@@ -1,7 +1,7 @@
 /**
- * Checks random histories of several writers and a collector on one store. Each operation of a history has a time of its call
- * and of its answer. The history is linearizable if the operations have an order that agrees with these times, and in which a
- * model gives each operation its answer (the search of Wing and Gong, with the memory of Lowe).
+ * Checks random histories of several writers and a collector on one store. Each operation of a history has the times of its
+ * call and of its answer. The history is linearizable if the operations have an order that agrees with these times, and in
+ * which a model gives each operation its answer (the search of Wing and Gong, with Lowe's memoization).
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"

@@ -1,4 +1,4 @@
-/** Changes of a cluster that arrive at several owners. Each owner is a runner of its own over the same stores. */
+/** Tests changes that arrive at several owners. Each owner is a separate runner over the same stores. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"

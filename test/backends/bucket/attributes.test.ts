@@ -1,4 +1,4 @@
-/** Changes of attributes beside another program, on a store in memory whose every request the test can see. */
+/** Tests changes of attributes while another program writes. The store is in memory, and the test sees each request. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { EntryAttributes } from "../../../src/backends/bucket/attributes.ts"

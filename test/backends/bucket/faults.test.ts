@@ -1,4 +1,4 @@
-/** Bucket behind a network that fails, beside other programs, and on stores that refuse. */
+/** Tests Bucket with a failing network, with other programs that write, and with stores that refuse requests. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -22,7 +22,7 @@ const through = (server: () => Promise<Server>) =>
     return { direct, proxy, prefix, open, fs: yield* open(), other: make(yield* openAt(direct, { prefix })) }
   })
 
-/** Gives each request that `matches` the fates in turn, from the start for each new request, and then passes it. */
+/** Gives the attempts of each request that `matches` the given fates, in order. Further attempts pass. */
 const eachOnce = (proxy: Proxy, fates: ReadonlyArray<Fate>, matches: (method: string) => boolean = () => true): void => {
   const seen = new Map<string, number>()
   proxy.fate = ({ headers, method, url }) => {
@@ -34,7 +34,7 @@ const eachOnce = (proxy: Proxy, fates: ReadonlyArray<Fate>, matches: (method: st
   }
 }
 
-/** A program of every primitive, with its result. */
+/** Calls every kind of operation, and returns the resulting files. */
 const work = (fs: Algebra) =>
   Effect.gen(function* () {
     yield* fs.mkdir("d/empty", { parents: true })

@@ -1,4 +1,4 @@
-/** Bucket and the objects of other programs: what it stores, and what it makes of keys that it would not store. */
+/** Tests the objects that Bucket stores, and how it handles keys of other programs that it would not store itself. */
 import { assert, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

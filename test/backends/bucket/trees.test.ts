@@ -1,4 +1,4 @@
-/** Batches of deletions, and copies within the store. */
+/** Tests batches of deletions, and copies within the store. */
 import { assert, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -344,7 +344,7 @@ describeMoto("a batch of deletions", () => {
 
 describeRadosgw("a copy within the store", () => {
   const bytes = content(9 * MiB)
-  /** The store copies what is larger than a part. */
+  /** The store itself copies files that are larger than a part. */
   const small = { sizes: { firstRead: 1_000, part: 10_000 } }
 
   for (const fates of [["busy"], ["refuse"], ["lose"], ["cut"], ["lose", "busy", "cut"]] as const) {
@@ -381,7 +381,7 @@ describeRadosgw("a copy within the store", () => {
     ["whole", {}],
     ["in ranges", { sizes: { copy: 5 * MiB } }]
   ] as const) {
-    /** radosgw does not compare the source of a range, so that the proxy answers for it. */
+    /** radosgw does not check the source of a range, so the proxy answers instead. */
     const fateOf = (request: Request, fate: Fate): Fate =>
       /^"?0{32}/.test(String(request.headers["x-amz-copy-source-if-match"])) ? "failed" : fate
 

@@ -1,4 +1,4 @@
-/** Sftp with killed servers, cut connections, servers without extensions, full disks and interrupted calls. */
+/** Tests Sftp with killed servers, cut connections, servers without extensions, full disks and interrupted calls. */
 import { assert, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -46,7 +46,7 @@ const large = "0123456789abcdef".repeat(20_000)
 interface Case {
   readonly name: string
   readonly run: (fs: Algebra) => Effect.Effect<unknown, unknown>
-  /** True if the call succeeds whatever packet of it is lost. */
+  /** True if the call succeeds no matter which of its packets is lost. */
   readonly isSafe: boolean
 }
 
@@ -79,7 +79,7 @@ const cases: ReadonlyArray<Case> = [
   }
 ]
 
-/** Requests of the library for its own order. Their loss changes nothing. */
+/** The requests that start a session. They belong to no call, so their loss changes nothing. */
 const housekeeping: ReadonlySet<number> = new Set([Type.init])
 
 /** Loses the connection at the n-th packet after `arm`, once. */
@@ -136,7 +136,7 @@ describeSftp("Sftp, if the server is killed and started again", () => {
               const fs = make(yield* openPiped(root, {}, {}, through(pipe(), between)))
               arm()
               const result = yield* Effect.result(one.run(fs))
-              // A later call shows that the connection is open again. Its listings remove what was left behind.
+              // A later call shows that the connection is open again. Its listings remove the leftovers.
               yield* fs.walk(".").pipe(Stream.runDrain)
               yield* fs.exists("b.txt")
               const found = treeOf(root)
@@ -620,7 +620,7 @@ describeSftp("Sftp and leftovers", () => {
       assert.strictEqual((yield* Effect.provideService(fs.list("."), Clock.Clock, ahead)).length, 2)
       yield* fs.exists("own")
       assert.isTrue(Fs.existsSync(join(root, foreign)))
-      // A layer that has not learned the time of the server removes no old one either.
+      // A layer that does not know the server's time does not remove old temporary files either.
       Fs.utimesSync(join(root, foreign), 1, 1)
       const other = make(yield* openPiped(root))
       assert.strictEqual((yield* other.list(".")).length, 2)

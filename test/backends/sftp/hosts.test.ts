@@ -1,4 +1,4 @@
-/** Sftp and the keys of servers and users, killed sshd, invalid options, and servers that lie. */
+/** Tests Sftp with keys of servers and users, a killed sshd, invalid options, and servers that send false answers. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -1,4 +1,4 @@
-/** Each law of stores can fail: for each mistake of a store there is a law that names it. */
+/** Tests that each law of stores can fail: for each fault of a store, at least one law detects the fault. */
 import { assert, describe, it } from "@effect/vitest"
 import { createHash } from "node:crypto"
 import * as Context from "effect/Context"
