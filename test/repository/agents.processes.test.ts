@@ -16,7 +16,7 @@ afterAll(clean)
 
 describePostgres("a hundred agents on Postgres", () => {
   it.live(
-    "edit their forks on three runners, and what is clean is merged",
+    "edit their forks on three runners, and the forks without conflicts are merged",
     () =>
       Effect.gen(function* () {
         const { url } = yield* Effect.promise(server)
