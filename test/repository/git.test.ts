@@ -169,7 +169,7 @@ describe("an import from git", () => {
     })
   )
 
-  it.live("fails for missing objects, a bomb of trees, unknown commits and other directories", () =>
+  it.live("fails for missing objects, a tree bomb, unknown commits and directories without a repository", () =>
     Effect.gen(function* () {
       const { directory } = makeRepository()
       const commitOf = (tree: string): string =>
