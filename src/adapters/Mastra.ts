@@ -45,7 +45,7 @@ export const support: AdapterSupport = {
   maps: [
     "every method of WorkspaceFilesystem that LocalFilesystem has, and walk",
     "errors of the package's own classes; other failures are a FilesystemError with the code of a system call",
-    "expectedMtime: the write replaces exactly the content that had this time, or fails with StaleFileError",
+    "expectedMtime: the write succeeds only if the file still has this modification time; otherwise it fails with StaleFileError",
     "a read-only filesystem: WorkspaceReadOnlyError"
   ],
   missing: [

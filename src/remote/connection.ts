@@ -56,7 +56,7 @@ const pauseMillis = 100
 const lost = (detail: string): Fault => ({ ...unavailable(detail), isLost: true })
 
 const restarted: Fault = unavailable(
-  "the server has been started anew and does not know whether it made the change; read the file to see the result"
+  "the server was restarted and does not know whether it made the change; read the file to see the result"
 )
 
 const isLost = (fault: Fault): boolean => fault["isLost"] === true

@@ -124,7 +124,7 @@ class Places {
   #take(length: unknown): Uint8Array {
     const end = this.#used + (length as number)
     if (!Number.isSafeInteger(length) || (length as number) < 0 || end > this.#content.length) {
-      throw new FrameError("a message names bytes that it does not have")
+      throw new FrameError("a message refers to bytes that it does not contain")
     }
     const bytes = this.#content.subarray(this.#used, end)
     this.#used = end

@@ -125,7 +125,13 @@ export const transaction = <A, E, R>(
     Effect.flatMap(loadModules, ([, { transaction }, , { backendName }]): Effect.Effect<A, E | Conflict | BackendError, R> => {
       const operation = "Repository.transaction"
       if (port.info.name !== backendName) {
-        return Effect.fail(new IoError({ operation, path: "", detail: "the filesystem is not a workspace of a repository" }))
+        return Effect.fail(
+          new IoError({
+            operation,
+            path: "",
+            detail: "the filesystem is not a workspace of a repository; open one with Repository.layer"
+          })
+        )
       }
       return transaction(effect, (fault: Fault) => promote(fault, operation, "", transactionTags) as Conflict | BackendError)
     })

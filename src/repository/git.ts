@@ -306,7 +306,11 @@ const makeSink = (writer: PackWriter.PackWriter) => {
     directory: ({ entries }) => {
       const rows: Array<readonly [string, Node, string]> = []
       for (const [name, node] of entries) {
-        const why = problemOfName(name) ?? (isModules(name) && node.kind !== "file" ? "git reads it as a file" : undefined)
+        const why =
+          problemOfName(name) ??
+          (isModules(name) && node.kind !== "file"
+            ? "git reads settings from a file of this name, so it must be a file"
+            : undefined)
         if (why !== undefined) problems.push(`git does not accept the name ${JSON.stringify(name)}: ${why}`)
         if (node.kind === "directory" && emptyIds.has(node.id!)) continue
         rows.push([name, node, node.kind === "symlink" ? writer.add("blob", Buffer.from(node.target)) : node.id!])

@@ -42,7 +42,7 @@ export const problemOfName = (name: string): string | undefined => {
   const isDotGit = plainSpelling(name)
     .split("\\")
     .some((part) => dotGitPattern.test(part))
-  return isDotGit ? "git takes it for its own directory" : undefined
+  return isDotGit ? "git confuses it with its own directory" : undefined
 }
 
 const shown = (path: string, name: string): string => JSON.stringify((path === "" ? name : `${path}/${name}`).slice(0, 200))

@@ -140,8 +140,8 @@ const checkHistory = (objects: Objects.Objects, workspace: string, newest: Commi
     const lost = newest.root.past?.lost
     if (lost !== undefined) {
       return yield* refuse(
-        `the store of heads confirmed the commit ${lost.sequence} with the root ${lost.root}, but has lost it; ` +
-          "read that root, and use another store"
+        `the store of heads confirmed the commit ${lost.sequence} with the root ${lost.root}, and later lost it; ` +
+          "read the files from that root, and use another store"
       )
     }
     let { root } = newest
@@ -158,10 +158,10 @@ const checkHistory = (objects: Objects.Objects, workspace: string, newest: Commi
       if (found === undefined) return
       const recent = root.recent.slice(1)
       if (found.past !== undefined && (found.past.sequence !== sequence - 1 || found.past.origin !== origin)) {
-        return yield* refuse(`the root ${parent} before the commit ${sequence} is not the commit ${sequence - 1}`)
+        return yield* refuse(`the root ${parent}, the parent of the commit ${sequence}, is not the commit ${sequence - 1}`)
       }
       if (recent.some((id, i) => id !== found.recent[i])) {
-        return yield* refuse(`the root ${hash} has other commits before it than the root ${parent} that it names`)
+        return yield* refuse(`the root ${hash} lists other recent commits than its parent ${parent}`)
       }
       root = found
       hash = parent
@@ -204,7 +204,9 @@ export const verify = (
                 )
           yield* feed(content.level, content.hash, content.size)
           if (hash.digest() !== content.sha256) {
-            return yield* Effect.fail(corruptNode(content.hash, "the content below it has another hash than its file says"))
+            return yield* Effect.fail(
+              corruptNode(content.hash, "the content below it has a different hash than its file states")
+            )
           }
         })
     })

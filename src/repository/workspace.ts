@@ -102,7 +102,7 @@ const otherWorkspace = ioError("a transaction is for one workspace; use the othe
 const collected = unavailable(
   "a collection has deleted content of the transaction, which took longer than the grace period; run the transaction again"
 )
-const transactionOver = ioError("the transaction of this fiber has ended; wait for all fibers of a transaction in it")
+const transactionOver = ioError("the transaction of this fiber has ended; let a transaction wait for all fibers that it starts")
 
 /** Runs an effect whose changes of a workspace become one commit. An inner transaction becomes part of the outer one. */
 export const transaction = <A, E, R, E2>(
@@ -251,7 +251,7 @@ export const make = (
           const newest = yield* retryUnavailable(load(head))
           if (newest.root.recent.includes(id)) return { won: true, newest }
           if (wasLost && head.sequence - next.head.sequence >= maxRecent) {
-            const detail = `the head of ${JSON.stringify(workspace)} does not tell whether a commit was made; read the files again`
+            const detail = `the head of ${JSON.stringify(workspace)} does not show whether the commit was made; read the files again`
             return yield* Effect.fail(new StoreError({ reason: "unavailable", detail }))
           }
           return { won: false, newest }
@@ -268,7 +268,10 @@ export const make = (
             return yield* Effect.fail(
               Result.isFailure(answer)
                 ? answer.failure
-                : new StoreError({ reason: "unavailable", detail: "the store of heads refuses to replace the present head" })
+                : new StoreError({
+                    reason: "unavailable",
+                    detail: "the store of heads refuses to replace the head, although it has not changed; check the store"
+                  })
             )
           }
           yield* pauseAfter(count)
@@ -377,7 +380,7 @@ export const make = (
           yield* Effect.ignore(advance(newest.head, newest))
           if (isMade) return answers as ReadonlyArray<Outcome>
           if (attempt === maxAttempts) {
-            const detail = `other writers were faster ${maxAttempts} times; try again`
+            const detail = `other writers changed the workspace first, ${maxAttempts} times; try again`
             return yield* Effect.fail(new StoreError({ reason: "unavailable", detail }))
           }
           if (attempt > 2) yield* pauseAfter(attempt - 2)

@@ -125,7 +125,10 @@ const headOf = ({ headers }: Answer, sizeBytes: number): ObjectHead => {
   }
 }
 
-export const malformed: Fault = ioError("the store's answer is not as the S3 protocol has it", "EPROTO")
+export const malformed: Fault = ioError(
+  "the store's answer does not conform to the S3 protocol; check that the endpoint is that of an S3 store",
+  "EPROTO"
+)
 
 const decodeKey = (text: string): string | undefined => {
   try {

@@ -49,7 +49,7 @@ export const probe = (objects: Objects, prefix: string): Effect.Effect<Support, 
   const ignores = (what: string): Fault =>
     unavailable(
       `the store ignores the condition ${what} of a write, so two programs could overwrite each other; ` +
-        "use a store that obeys it, or give conditional: false to do without"
+        "use a store that supports conditions, or give conditional: false to write without them"
     )
   const run = Effect.gen(function* () {
     const first = yield* put("first", absent, "quoted")

@@ -65,7 +65,7 @@ const maxPauseMillis = 5000
 const maxDebts = 10_000
 
 export const unsure: Fault = unavailable(
-  "the connection was lost before the server confirmed the change; look whether it was made before you repeat it"
+  "the connection was lost before the server confirmed the change; before you repeat it, check whether it was made"
 )
 
 export const make = (dial: Dial, patience: Patience): Effect.Effect<Link, Fault, Scope.Scope> =>

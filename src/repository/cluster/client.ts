@@ -27,9 +27,9 @@ const lost = (message: string, cause: unknown): RpcClientError =>
   new RpcClientError({ reason: new RpcClientDefect({ message, cause }) })
 
 const messages: Record<string, string> = {
-  MailboxFull: "the owner of the workspace has too many requests",
+  MailboxFull: "the owner of the workspace has too many requests; try again later",
   EntityNotAssignedToRunner: "the workspace has no owner now",
-  AlreadyProcessingMessage: "the owner of the workspace answers this request already",
+  AlreadyProcessingMessage: "the owner of the workspace is already answering this request",
   PersistenceError: "the storage of the cluster does not answer"
 }
 
@@ -56,7 +56,7 @@ export const client = (
 ): Effect.Effect<Algebra, BackendError | InvalidArgument, Sharding.Sharding> =>
   Effect.gen(function* () {
     if (!isWorkspaceName(workspace)) {
-      const detail = "a name of a workspace has 1 to 256 bytes and no control characters"
+      const detail = "the name of a workspace must have 1 to 256 bytes and no control characters"
       return yield* new InvalidArgument({ operation, path: "", argument: "workspace", detail })
     }
     const calls = (yield* entity.client)(workspace) as unknown as Record<
@@ -115,7 +115,7 @@ export const client = (
     })
     const info = yield* Effect.mapError(connection.hello, toBackendError)
     if (info.version !== version) {
-      const detail = `the runner speaks version ${info.version} of the protocol, and this client speaks version ${version}`
+      const detail = `the runner speaks version ${info.version} of the protocol, and this client speaks version ${version}; use the same version of fs-algebra on both sides`
       return yield* new Unavailable({ operation, path: "", detail })
     }
     return Searches.make(connection, makeAlgebra(Port.make(connection, info)))

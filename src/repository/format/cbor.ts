@@ -66,7 +66,8 @@ class Writer {
 
   write(value: Value): void {
     if (typeof value === "number") {
-      if (!Number.isSafeInteger(value)) throw new Error(`a node has the number ${value}, which is not whole`)
+      if (!Number.isSafeInteger(value))
+        throw new Error(`a node cannot contain the number ${value}: it is not a whole number of at most 53 bits`)
       if (value >= 0) this.#head(uint, value)
       else this.#head(negative, -1 - value)
     } else if (typeof value === "string") {

@@ -413,7 +413,7 @@ const decodePast = (value: unknown): Past => {
   }
   const isFirst = past.sequence === 1
   if ((past.parent === undefined) !== isFirst || (past.origin === undefined) !== isFirst) {
-    refuse("a root has no commit before it")
+    refuse("the parent and the origin of a root do not fit its sequence number")
   }
   if (lost === null) return past
   const [lostSequence, root] = arrayOf(lost, 2)

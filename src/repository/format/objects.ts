@@ -74,7 +74,7 @@ export const make = (blobs: Blobs, options: { readonly cacheBytes: number }): Ob
       ),
       (bytes) => {
         if (bytes.length <= maxBytes && sha256(bytes) === hash) return Effect.succeed(bytes)
-        const why = bytes.length > maxBytes ? `it has more than ${maxBytes} bytes` : "its bytes have another hash"
+        const why = bytes.length > maxBytes ? `it has more than ${maxBytes} bytes` : "its bytes have a different hash"
         return Effect.fail(new StoreError({ reason: "corrupt", detail: `the ${what} ${hash} is corrupt: ${why}` }))
       }
     )
@@ -124,15 +124,15 @@ export const make = (blobs: Blobs, options: { readonly cacheBytes: number }): Ob
       Eager.flatMap(tree(child.tree, parent.prefix + digits[digit]!), (found) =>
         found.weight === child.weight
           ? Effect.succeed(found)
-          : Effect.fail(corruptNode(String(child.tree), "it has another weight than the node above says"))
+          : Effect.fail(corruptNode(String(child.tree), "its weight differs from the weight that the node above states"))
       ),
     index: (hash, level, size) =>
       node(hash, (found) => {
         if (found.kind !== "index") return "it is not an index of chunks"
-        if (found.level !== level) return "it has another level than the node above says"
+        if (found.level !== level) return "its level differs from the level that the node above states"
         return found.children.reduce((sum, child) => sum + child.size, 0) === size
           ? found
-          : "it has another size than the node above says"
+          : "its size differs from the size that the node above states"
       }),
     root: (hash) => node(hash, (found) => (found.kind === "root" ? found : "it is not the root of a commit")),
     answers: ({ hash }) => node(hash, (found) => (found.kind === "answers" ? found : "it is not a list of answers")),

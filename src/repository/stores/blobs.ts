@@ -97,7 +97,7 @@ export const make = (contents: Contents): OwnOperations => ({
       const bytes = isHash(hash) ? yield* contents.get(hash, range) : undefined
       if (bytes === undefined) return yield* missing(hash)
       if (range === undefined && sha256(bytes) !== hash) {
-        return yield* corruptBlob(hash, `the stored ${bytes.length} bytes have another hash`)
+        return yield* corruptBlob(hash, `the stored ${bytes.length} bytes have a different hash`)
       }
       return bytes
     }),

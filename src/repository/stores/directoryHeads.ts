@@ -136,7 +136,7 @@ export const make = ({ attempt, directory, syncNames, withDraft }: Place): Opera
         const answer = yield* attempt(what, () => trySwap(workspace, expected, draft))
         if (answer !== undefined) return answer
         if ((yield* Clock.currentTimeMillis) - start > patienceMillis) {
-          const detail = `${what}: another process has replaced the same head for ${patienceMillis / 1000} seconds; end it if it is stopped`
+          const detail = `${what}: another process has been replacing this head for ${patienceMillis / 1000} seconds; end that process if it is suspended`
           return yield* new StoreError({ reason: "unavailable", detail })
         }
         yield* ProcessLock.pause(yield* Random.nextBetween(0.5, maxPauseMillis))

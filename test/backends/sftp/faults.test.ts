@@ -172,7 +172,7 @@ describeSftp("Sftp on a server that is killed and restarted", () => {
       between.onAnswer = ({ id }) => (id === mkdir ? "cut" : "pass")
       const error = yield* Effect.flip(fs.mkdir("d"))
       assert.strictEqual(error._tag, "Unavailable")
-      assert.include(error.message, "look whether it was made before you repeat it")
+      assert.include(error.message, "before you repeat it, check whether it was made")
       assert.isTrue(Fs.existsSync(join(root, "d")))
     }).pipe(Effect.scoped)
   )
@@ -272,7 +272,7 @@ describeSftp("Sftp on a connection that is lost during the rename of a written f
       }
       const error = yield* Effect.flip(fs.write("a", "new content\n"))
       assert.strictEqual(error._tag, "Unavailable")
-      assert.include(error.message, "look whether it was made")
+      assert.include(error.message, "check whether it was made")
       assert.deepStrictEqual(treeOf(root), { a: "old\n" })
     }).pipe(Effect.scoped)
   )
