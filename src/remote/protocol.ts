@@ -310,8 +310,8 @@ const ports = [
     Schema.Void
   ),
   /**
-   * A whole change, like the requests below. The answer is null if the server has changed nothing and the client must derive
-   * the change.
+   * Each request from here to `port.copyTree` makes a whole change. A null answer means that the server has changed nothing,
+   * and that the client must make the change with other requests.
    */
   call(
     "port.writeWhole",

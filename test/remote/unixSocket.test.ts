@@ -12,7 +12,7 @@ import { unixAddress } from "./transports.ts"
 
 const pathOf = (address: string): string => address.slice("unix:".length)
 
-/** Leaves a socket in the directory whose process has been killed. */
+/** Leaves the socket of a killed process in the directory. */
 const leaveStaleSocket = (path: string): void => {
   const program = `require("node:net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, "SIGKILL"))`
   spawnSync(process.execPath, ["-e", program])

@@ -116,8 +116,8 @@ const swapCase = (text: string): string =>
   text.replace(/[a-z]/gi, (letter) => (letter < "a" ? letter.toLowerCase() : letter.toUpperCase()))
 
 /**
- * Tests whether the server ignores case: looks up a name from the root with its case swapped. Returns false if no name contains an
- * ASCII letter. Writes nothing.
+ * Tests whether the server ignores case: looks up the name of an entry of the root with upper and lower case swapped. Returns
+ * false if no name contains an ASCII letter. Writes nothing.
  */
 const ignoresCase = (session: Session, root: string | Buffer, entries: number): Effect.Effect<boolean, Calls.Failure> =>
   Effect.gen(function* () {

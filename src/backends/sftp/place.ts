@@ -184,8 +184,8 @@ const leaseSeconds = 24 * 60 * 60
 
 /**
  * Tests whether a file is a leftover: a temporary file of an ended process of this machine, or a file of another machine that
- * is older than a day. Measures the day by the server's clock, because the clock of this machine may be wrong. So a layer that
- * has not written yet finds no leftovers of other machines.
+ * is older than a day. Measures the day by the server's clock, because the clock of this machine may be wrong. A layer learns
+ * the server's time from its first write, so until then it finds no leftovers of other machines.
  */
 export const isLeftover = ({ clock: { seconds } }: Site, name: string, attributes: Attributes): boolean =>
   kindOf(attributes) === "file" &&
