@@ -74,7 +74,7 @@ export const listen = (
       new InvalidArgument({ operation: "Remote.listen", path: "", argument: "address", detail })
     if (parsed === undefined) return yield* refuse("it must be HOST:PORT or unix:PATH")
     if (!Address.isLocal(parsed) && options.token === undefined) {
-      return yield* refuse("other machines can reach it, so the server needs a token; give one, or listen on 127.0.0.1")
+      return yield* refuse("other machines can reach it, so the server needs a token; give a token, or listen on 127.0.0.1")
     }
     const serve = yield* serveOver(options)
     if (parsed._tag === "Tcp") return yield* Address.listenTcp(parsed, serve, authorizationOf(options.token))
