@@ -55,6 +55,8 @@ export interface Sizes {
   readonly append: number
   /** The largest object that the store copies in one request. S3 permits 5 GiB, but answers after the whole work. */
   readonly copy: number
+  /** The largest object that the store copies in one request although it could copy ranges. */
+  readonly quickCopy: number
   /** The most objects that one request deletes. */
   readonly batch: number
 }
@@ -64,6 +66,7 @@ export const defaultSizes: Sizes = {
   part: 8 * 1024 * 1024,
   append: 64 * 1024 * 1024,
   copy: 512 * 1024 * 1024,
+  quickCopy: 64 * 1024 * 1024,
   batch: 1000
 }
 
