@@ -40,7 +40,7 @@ export const readAhead = (handle: Handle, maxBytes: number): Effect.Effect<Handl
     return dropped.length === 0 ? Effect.void : interrupt(dropped.map(({ fiber }) => fiber))
   }
 
-  /** Everything in this function is synchronous, so that several fibers may use a handle. */
+  /** Joins the request for a block, and begins those for the next. Has no pause, so that several fibers may use a handle. */
   const readNext = (
     offset: number,
     length: number,

@@ -320,8 +320,8 @@ export const write = (session: Session, open: Open, offset: number, bytes: Uint8
   Effect.flatMap(session.askAll(writeRequests(session, open, offset, bytes, false)), checkAll)
 
 /**
- * Writes the last bytes of a file, waits until the file is on disk if `isDurable`, and returns the attributes of the file, in one
- * round trip: a server must answer the requests for one file in their order. Fails with the first failure.
+ * Writes the last bytes of a file, flushes the file to disk if `isDurable`, and returns its attributes. Takes one round trip,
+ * because a server must process the requests for one file in their order. Fails with the first failure.
  */
 export const writeLast = (
   session: Session,
