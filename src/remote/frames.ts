@@ -12,6 +12,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Semaphore from "effect/Semaphore"
 import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as Socket from "effect/socket/Socket"
 import { concatenate } from "../runtime/buffer.ts"
@@ -102,6 +103,22 @@ export const withContents = (socket: Socket.Socket): Socket.Socket => ({
     }
   }))
 })
+
+/**
+ * Returns a socket that writes one message at a time. Each write that waits for a full socket adds listeners, and Node
+ * prints a warning above ten.
+ */
+const oneAtATime = (socket: Socket.Socket): Socket.Socket => {
+  const semaphore = Semaphore.makeUnsafe(1)
+  return {
+    ...socket,
+    writer: Effect.map(socket.writer, (writer) => ({
+      ...writer,
+      write: (chunk) => semaphore.withPermit(writer.write(chunk)),
+      writeAll: (chunks) => semaphore.withPermit(writer.writeAll(chunks))
+    }))
+  }
+}
 
 /** Replaces the placeholders of a message with the bytes of its content, in order. */
 class Places {
@@ -316,7 +333,7 @@ export const layerSocketClient = <E>(
       Layer.provide(
         Layer.effect(
           Socket.Socket,
-          Effect.map(Socket.Socket, (socket) => failing(withContents(socket)))
+          Effect.map(Socket.Socket, (socket) => failing(oneAtATime(withContents(socket))))
         ),
         layerSocket
       )

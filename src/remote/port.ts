@@ -11,6 +11,7 @@ import { concatenate } from "../runtime/buffer.ts"
 import { isBytes } from "../model/realms.ts"
 import { makeRelativeTargets } from "../port/absoluteLinks.ts"
 import type { Backend, Child, Rules, Whole } from "../port/Backend.ts"
+import { readAhead } from "../port/readAhead.ts"
 import * as Request from "../port/Request.ts"
 import { BringingBack, TakingBack } from "../port/Rules.ts"
 import * as Locks from "../runtime/locks.ts"
@@ -61,6 +62,9 @@ const piecesOf = (chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<Uint8Array> 
   return out
 }
 
+/** The number of bytes that a stream reads ahead. */
+const maxReadAheadBytes = 4 * 1024 * 1024
+
 /** The maximum number of entries of one directory that a client accepts. */
 const maxListedEntries = 2_000_000
 
@@ -99,30 +103,34 @@ export const make = (connection: Connection, info: Info): Backend => {
   const stat: Backend["stat"] = (path) =>
     Effect.map(ask(path, send("port.stat", { path })), (stat) => (stat === null ? undefined : statOf(stat, path)))
 
+  const readAt = (path: FsPath, handle: string, offset: number, length: number): Effect.Effect<Uint8Array, Fault> => {
+    const piece = (at: number, left: number): Effect.Effect<Uint8Array, Fault> => {
+      const wanted = Math.min(left, maxContentBytes)
+      const received = once(path, send("port.readAt", { handle, offset: at, length: wanted }))
+      return Effect.map(received, (bytes) => (bytes.length > wanted ? bytes.subarray(0, wanted) : bytes))
+    }
+    if (length <= 0) return Effect.succeed(new Uint8Array(0))
+    if (length <= maxContentBytes) return piece(offset, length)
+    return Effect.gen(function* () {
+      const pieces: Array<Uint8Array> = []
+      for (let at = offset; at < offset + length; at += maxContentBytes) {
+        const bytes = yield* piece(at, offset + length - at)
+        pieces.push(bytes)
+        if (bytes.length < maxContentBytes) break
+      }
+      return concatenate(pieces)
+    })
+  }
+
   const open: Backend["open"] = (path) =>
     Effect.suspend(() => {
       const handle = nextId()
-      return Effect.map(hold(path, send("port.open", { path, handle })), ({ stat }) => ({
-        stat: statOf(stat, path),
-        read: (offset: number, length: number) => {
-          const piece = (at: number, left: number): Effect.Effect<Uint8Array, Fault> => {
-            const wanted = Math.min(left, maxContentBytes)
-            const received = once(path, send("port.readAt", { handle, offset: at, length: wanted }))
-            return Effect.map(received, (bytes) => (bytes.length > wanted ? bytes.subarray(0, wanted) : bytes))
-          }
-          if (length <= 0) return Effect.succeed(new Uint8Array(0))
-          if (length <= maxContentBytes) return piece(offset, length)
-          return Effect.gen(function* () {
-            const pieces: Array<Uint8Array> = []
-            for (let at = offset; at < offset + length; at += maxContentBytes) {
-              const bytes = yield* piece(at, offset + length - at)
-              pieces.push(bytes)
-              if (bytes.length < maxContentBytes) break
-            }
-            return concatenate(pieces)
-          })
-        }
-      }))
+      return Effect.flatMap(hold(path, send("port.open", { path, handle })), ({ stat }) =>
+        readAhead(
+          { stat: statOf(stat, path), read: (offset, length) => readAt(path, handle, offset, length) },
+          maxReadAheadBytes
+        )
+      )
     })
 
   const writeStaged = <E, R>(

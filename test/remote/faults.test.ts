@@ -51,7 +51,13 @@ const relay = (to: string | (() => string), at: string) =>
         }
       })
       await new Promise<void>((resolve) => server.listen(at, resolve))
-      return { server, cut: Effect.sync(() => [...open].forEach((socket) => socket.destroy())) }
+      const forEach = (run: (socket: Socket) => void) => Effect.sync(() => [...open].forEach(run))
+      return {
+        server,
+        cut: forEach((socket) => socket.destroy()),
+        hold: forEach((socket) => socket.pause()),
+        goOn: forEach((socket) => socket.resume())
+      }
     }),
     ({ cut, server }) =>
       Effect.andThen(
@@ -210,6 +216,32 @@ describe("a remote filesystem whose server or connection fails", () => {
       )
       assert.deepStrictEqual([...appends].sort(), paths)
     })
+  )
+
+  it.live("a slow server with many large writes at once causes no warning of Node, and gets all of them", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      const [address, at] = [yield* unixAddress, yield* unixAddress]
+      yield* serve(local, address)
+      const { goOn, hold } = yield* relay(pathOf(address), pathOf(at))
+      const fs = yield* remote(at)
+      const warnings: Array<string> = []
+      const listen = (warning: Error) => void warnings.push(warning.name)
+      yield* Effect.acquireRelease(
+        Effect.sync(() => process.on("warning", listen)),
+        () => Effect.sync(() => process.off("warning", listen))
+      )
+      yield* hold
+      const names = Array.from({ length: 30 }, (_, nth) => `${nth}`)
+      const write = (name: string) => fs.writeBytes(name, new Uint8Array(400_000))
+      const writing = yield* Effect.forkChild(Effect.forEach(names, write, { concurrency: "unbounded" }))
+      // The writes reach the socket, which is full, and Node reports a warning in a later turn.
+      for (let turn = 0; turn < 200; turn++) yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      yield* goOn
+      yield* Fiber.join(writing)
+      assert.strictEqual((yield* local.list(".")).length, names.length)
+      assert.deepStrictEqual(warnings, [])
+    }).pipe(Effect.scoped)
   )
 
   it.live("a read continues after the connection was lost", () =>

@@ -119,8 +119,11 @@ export const makeCopyFile = ({
   /** Returns how the store can copy an object of this size with the same guarantees as a write. */
   const wayOf = (sizeBytes: number, { isConditional, ranges, whole }: Copies): "whole" | "ranges" | undefined => {
     const isStream = sizeBytes > sizes.part
-    if (whole && sizeBytes <= sizes.copy && (isConditional || !support.put || (isStream && !support.complete))) return "whole"
-    return ranges && isStream ? "ranges" : undefined
+    const mayCopyWhole = whole && sizeBytes <= sizes.copy && (isConditional || !support.put || (isStream && !support.complete))
+    if (!mayCopyWhole) return ranges && isStream ? "ranges" : undefined
+    // A copy in ranges ends at once if it is interrupted. A store that copies an object may end that later.
+    const isWeaker = isConditional && !support.complete
+    return sizeBytes > sizes.quickCopy && ranges && isStream && !isWeaker ? "ranges" : "whole"
   }
 
   type Copied = NonNullable<Parameters<NonNullable<Handlers["CopyFile"]>>[0]>
@@ -163,7 +166,7 @@ export const makeCopyFile = ({
     return Effect.gen(function* () {
       const before = settings.metadata && mode === "replace" ? yield* objects.head(toKey) : undefined
       const labels = yield* labelsOf(request, from, before)
-      const length = Math.max(sizes.copy, Math.ceil(from.sizeBytes / maxParts))
+      const length = Math.max(Math.min(sizes.copy, sizes.quickCopy), Math.ceil(from.sizeBytes / maxParts))
       const offsets = Array.from({ length: Math.ceil(from.sizeBytes / length) }, (_, nth) => nth * length)
       return yield* Effect.acquireUseRelease(
         objects.startUpload(toKey, labels),

@@ -58,6 +58,8 @@ export interface Sizes {
    * whole copy.
    */
   readonly copy: number
+  /** The maximum size of an object that the store copies in one request although it could copy ranges, in bytes. */
+  readonly quickCopy: number
   /** The maximum number of objects that one request deletes. */
   readonly batch: number
 }
@@ -67,6 +69,7 @@ export const defaultSizes: Sizes = {
   part: 8 * 1024 * 1024,
   append: 64 * 1024 * 1024,
   copy: 512 * 1024 * 1024,
+  quickCopy: 64 * 1024 * 1024,
   batch: 1000
 }
 

@@ -62,6 +62,22 @@ export const pathsAlong = (site: Site, path: FsPath): ReadonlyArray<string | Buf
   return all
 }
 
+type Look = Effect.Effect<Attributes | undefined, Calls.Failure>
+
+/** Returns the entries up to the first that is not a directory, because the server follows a link in the middle of a path. */
+const seenAlong = Effect.fnUntraced(function* (
+  looks: ReadonlyArray<Look>
+): Effect.fn.Return<ReadonlyArray<Attributes | undefined>, Calls.Failure> {
+  const seen: Array<Attributes | undefined> = []
+  for (const look of looks) {
+    const found = yield* look
+    seen.push(found)
+    if (found === undefined || kindOf(found) !== "directory") break
+  }
+  const [top] = seen
+  return top === undefined || kindOf(top) !== "directory" ? yield* Effect.fail(rootGone) : seen
+})
+
 /**
  * Reads the attributes of the root, of each directory above an entry, and of the entry, in one round trip.
  *
@@ -71,20 +87,10 @@ export const lookAlong = (
   session: Session,
   site: Site,
   path: FsPath
-): Effect.Effect<ReadonlyArray<Attributes | undefined>, Calls.Failure> =>
-  Effect.gen(function* () {
-    const paths = pathsAlong(site, path)
-    if (paths.some(hasNul)) return yield* Effect.fail(invalidName)
-    const answers = yield* Calls.lookAll(session, paths, site.root)
-    const seen: Array<Attributes | undefined> = []
-    for (const answer of answers) {
-      const found = yield* answer
-      seen.push(found)
-      if (found === undefined || kindOf(found) !== "directory") break
-    }
-    const [top] = seen
-    return top === undefined || kindOf(top) !== "directory" ? yield* Effect.fail(rootGone) : seen
-  })
+): Effect.Effect<ReadonlyArray<Attributes | undefined>, Calls.Failure> => {
+  const paths = pathsAlong(site, path)
+  return paths.some(hasNul) ? Effect.fail(invalidName) : Effect.flatMap(Calls.lookAll(session, paths, site.root), seenAlong)
+}
 
 /**
  * Reads the attributes of the root, of each directory above many entries, and of the entries, each once. Returns `undefined`
@@ -127,11 +133,34 @@ export const lookAlongAll = (
 
 /** Finds the place of an entry. Fails with NotFound or NotADirectory if there is no directory above it. */
 export const placeOf = (session: Session, site: Site, path: FsPath): Effect.Effect<Place, Calls.Failure> =>
-  Effect.flatMap(lookAlong(session, site, path), (seen) => {
-    const paths = pathsAlong(site, path)
-    if (seen.length === paths.length) return Effect.succeed({ at: paths.at(-1)!, found: seen.at(-1) })
-    return Effect.fail(seen.at(-1) === undefined ? notFound : notADirectory)
-  })
+  Effect.flatMap(lookAlong(session, site, path), (seen) => placeIn(pathsAlong(site, path), seen))
+
+const placeIn = (
+  paths: ReadonlyArray<string | Buffer>,
+  seen: ReadonlyArray<Attributes | undefined>
+): Effect.Effect<Place, Calls.Failure> =>
+  seen.length === paths.length
+    ? Effect.succeed({ at: paths.at(-1)!, found: seen.at(-1) })
+    : Effect.fail(seen.at(-1) === undefined ? notFound : notADirectory)
+
+/** Looks at a path on the server, and finds the place of an entry, in one round trip. */
+export const lookAndPlace = (
+  session: Session,
+  site: Site,
+  at: string | Buffer,
+  path: FsPath
+): Effect.Effect<
+  { readonly found: Attributes | undefined; readonly place: Effect.Effect<Place, Calls.Failure> },
+  Calls.Failure
+> => {
+  const paths = pathsAlong(site, path)
+  return Effect.flatMap(Calls.lookAll(session, [at, ...paths], site.root), ([look, ...looks]) =>
+    Effect.map(look!, (found) => ({
+      found,
+      place: Effect.flatMap(seenAlong(looks), (seen) => placeIn(paths, seen))
+    }))
+  )
+}
 
 /** Returns the server's own message in a form that is safe to show. */
 const said = ({ code, message }: Refused): string => {

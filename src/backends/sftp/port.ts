@@ -18,6 +18,7 @@ import { makeRelativeTargets } from "../../port/absoluteLinks.ts"
 import type { Attributes as AttributesPort, Backend, Child, Handle, Rules } from "../../port/Backend.ts"
 import * as Request from "../../port/Request.ts"
 import { parallelExplore } from "../../port/parallelExplorer.ts"
+import { readAhead } from "../../port/readAhead.ts"
 import { isReadOnly } from "../../port/Rules.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
 import { isUtf8 } from "../../runtime/node.ts"
@@ -72,6 +73,9 @@ const maxSeconds = 0xffff_ffff
 
 /** The maximum number of times that a file is opened again because another program has replaced it. */
 const maxOpenings = 4
+
+/** The number of bytes that a stream reads ahead. Enough for 200 MB/s on a network with 20 ms per round trip. */
+const maxReadAheadBytes = 4 * 1024 * 1024
 
 /** The number of entries whose attributes are read in one round trip. */
 const maxLooks = 64
@@ -170,7 +174,9 @@ export const makePort = (settings: PortSettings): Backend => {
           Effect.sync(() => Calls.closeQuietly(session, open))
         )
         const attributes = yield* restore(Calls.fileAttributes(session, open))
-        if (kindOf(attributes) === "file") return handleOf(session, open, toStat(path, attributes))
+        if (kindOf(attributes) === "file") {
+          return yield* readAhead(handleOf(session, open, toStat(path, attributes)), maxReadAheadBytes)
+        }
         // The server follows links and opens directories. So the entry was replaced after its attributes were read.
         Calls.closeQuietly(session, open)
         return left === 0 ? yield* Effect.fail(changedWhileOpened) : yield* openAt(session, path, left - 1)

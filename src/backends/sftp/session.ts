@@ -27,11 +27,18 @@ export interface Request {
   readonly answerBytes?: number
   /** Receives the answer even if the fiber that sent the request has been interrupted. */
   readonly onAnswer?: (answer: Answer) => void
+  /**
+   * Returns the array for the content of an answer that is data of this many bytes, or `undefined` if there are too many. The
+   * content is then copied once, from what the connection has received. The answer has no body.
+   */
+  readonly takeContent?: (length: number) => Uint8Array | undefined
 }
 
 export interface Answer {
   readonly type: number
   readonly body: Reader
+  /** The number of bytes of content that the array of the request has received. */
+  readonly contentBytes?: number
 }
 
 /** The failure of a request whose connection was lost. */
@@ -90,6 +97,11 @@ const bytesPerSecond = 64 * 1024
 /** The number of ticks in the timeout of an answer. */
 const ticksPerAnswer = 16
 
+/** The bytes of an answer with data before its content: its length, its type, its id, and the length of the content. */
+const dataHeaderBytes = 13
+
+const noBody = new Reader(Buffer.alloc(0))
+
 interface Waiting {
   readonly request: Request
   readonly settle: (answer: Answer | Lost) => void
@@ -116,6 +128,8 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
     let ended: Fault | undefined
     let received: Array<Buffer> = []
     let receivedBytes = 0
+    /** The content that is being received, with the answer that it belongs to. */
+    let content: { readonly id: number; readonly into: Uint8Array; at: number } | undefined
     let onVersion: ((version: Fault | Reader) => void) | undefined
     // The timer counts ticks, so that the server still has time to answer after this machine was suspended.
     const tickMillis = Math.max(5, answerMillis / ticksPerAnswer)
@@ -126,6 +140,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       ended = fault
       clearInterval(timer)
       received = []
+      content = undefined
       onVersion?.(fault)
       const started = [...inFlight.values()]
       inFlight.clear()
@@ -150,14 +165,20 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       output.write(packet)
     }
 
+    const mayBeSent = (): boolean =>
+      sent < queue.length && inFlight.size < maxInFlight && (inFlight.size === 0 || bytesInFlight < maxBytesInFlight)
+
     const pump = (): void => {
-      while (sent < queue.length && inFlight.size < maxInFlight) {
-        if (inFlight.size > 0 && bytesInFlight >= maxBytesInFlight) return
+      if (!mayBeSent()) return
+      // One system call for all requests.
+      output.cork()
+      while (mayBeSent()) {
         send(queue[sent++]!)
         if (sent < 1024 && sent < queue.length) continue
         queue = queue.slice(sent)
         sent = 0
       }
+      output.uncork()
     }
 
     const accept = (packet: Buffer): void => {
@@ -169,25 +190,59 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
         onVersion = undefined
         return
       }
-      const id = body.u32()
+      answerTo(body.u32(), { type, body })
+    }
+
+    const answerTo = (id: number, answer: Answer): void => {
       const waiting = inFlight.get(id)
       if (waiting === undefined) throw new Malformed("it answers a request that was not sent")
       inFlight.delete(id)
       bytesInFlight -= waiting.bytes
       answerBytesInFlight -= waiting.request.answerBytes ?? 0
-      waiting.settle({ type, body })
+      waiting.settle(answer)
       pump()
+    }
+
+    /** Begins to receive content, if the packet has data and its request has an array for it. */
+    const beginContent = (header: Buffer, length: number): boolean => {
+      const contentBytes = header.readUInt32BE(9)
+      if (header[4] !== Type.data || 4 + length !== dataHeaderBytes + contentBytes) return false
+      const id = header.readUInt32BE(5)
+      const into = inFlight.get(id)?.request.takeContent?.(contentBytes)
+      if (into !== undefined) content = { id, into, at: 0 }
+      return into !== undefined
+    }
+
+    /** Copies a chunk into the content. Returns the rest of the chunk. */
+    const addContent = ({ at, id, into }: NonNullable<typeof content>, chunk: Buffer): Buffer => {
+      const length = Math.min(into.length - at, chunk.length)
+      chunk.copy(into, at, 0, length)
+      content!.at += length
+      if (at + length === into.length) {
+        content = undefined
+        answerTo(id, { type: Type.data, body: noBody, contentBytes: into.length })
+      }
+      return chunk.subarray(length)
     }
 
     const onData = (chunk: Buffer): void => {
       if (ended !== undefined) return
-      received.push(chunk)
-      receivedBytes += chunk.length
       try {
+        const rest = content === undefined ? chunk : addContent(content, chunk)
+        if (rest.length === 0 || ended !== undefined) return
+        received.push(rest)
+        receivedBytes += rest.length
         while (receivedBytes >= 4) {
-          if (received[0]!.length < 4) received = [Buffer.concat(received)]
+          if (received[0]!.length < Math.min(dataHeaderBytes, receivedBytes)) received = [Buffer.concat(received)]
           const length = received[0]!.readUInt32BE(0)
           if (length === 0 || length > maxPacketBytes) throw new Malformed(`it sends a packet of ${length} bytes`)
+          if (received[0]!.length >= dataHeaderBytes && beginContent(received[0]!, length)) {
+            const rest = addContent(content!, received[0]!.subarray(dataHeaderBytes))
+            received = rest.length === 0 ? [] : [rest]
+            receivedBytes = rest.length
+            if (ended !== undefined) return
+            continue
+          }
           if (receivedBytes < 4 + length) return
           const all = received.length === 1 ? received[0]! : Buffer.concat(received)
           receivedBytes -= 4 + length

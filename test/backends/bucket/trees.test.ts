@@ -438,22 +438,46 @@ describeRadosgw("a copy within the store", () => {
     )
   }
 
-  it.live("in ranges ends immediately if it is interrupted, and its upload is removed", () =>
+  it.live.each([{ copy: 5 * MiB }, { quickCopy: 5 * MiB }])(
+    "in ranges ends at once if it is interrupted, and its upload is removed: %o",
+    (sizes) =>
+      Effect.gen(function* () {
+        const { decide, fs, keys, other, requests } = yield* ground(radosgw, {}, { sizes })
+        yield* other.writeBytes("from", bytes)
+        const isHeld = yield* Deferred.make<void>()
+        decide((request) => {
+          if (/^"?0{32}/.test(String(request.headers["x-amz-copy-source-if-match"]))) return "failed"
+          if (!isCopy(request) || isProbe(request)) return "pass"
+          Deferred.doneUnsafe(isHeld, Effect.void)
+          return "hang"
+        })
+        const copying = yield* Effect.forkChild(fs.copy("from", "to"))
+        yield* Deferred.await(isHeld)
+        yield* Fiber.interrupt(copying)
+        assert.isTrue(requests.some(({ method, url }) => method === "DELETE" && url.includes("/to?uploadId=")))
+        assert.deepStrictEqual(yield* keys, ["from"])
+      }).pipe(Effect.scoped)
+  )
+
+  it.live("over a file in one request ends at once if it is interrupted, and the file is the old or the new one", () =>
     Effect.gen(function* () {
-      const { decide, fs, keys, other, requests } = yield* ground(radosgw, {}, { sizes: { copy: 5 * MiB } })
+      const { decide, fs, keys, other } = yield* ground(radosgw, {}, { sizes: { quickCopy: 64 * MiB } })
       yield* other.writeBytes("from", bytes)
-      const isHeld = yield* Deferred.make<void>()
-      decide((request) => {
-        if (/^"?0{32}/.test(String(request.headers["x-amz-copy-source-if-match"]))) return "failed"
-        if (!isCopy(request) || isProbe(request)) return "pass"
-        Deferred.doneUnsafe(isHeld, Effect.void)
-        return "hang"
-      })
-      const copying = yield* Effect.forkChild(fs.copy("from", "to"))
-      yield* Deferred.await(isHeld)
-      yield* Fiber.interrupt(copying)
-      assert.isTrue(requests.some(({ method, url }) => method === "DELETE" && url.includes("/to?uploadId=")))
-      assert.deepStrictEqual(yield* keys, ["from"])
+      yield* other.writeBytes("to", bytes.subarray(0, 100))
+      for (const fate of ["hang", "lose"] as const) {
+        const isHeld = yield* Deferred.make<void>()
+        decide((request) => {
+          if (!isCopy(request) || isProbe(request)) return "pass"
+          Deferred.doneUnsafe(isHeld, Effect.void)
+          return fate
+        })
+        const copying = yield* Effect.forkChild(fs.copy("from", "to", { overwrite: true }))
+        yield* Deferred.await(isHeld)
+        yield* Fiber.interrupt(copying)
+        const { content } = yield* other.readBytes("to")
+        assert.isTrue([bytes, bytes.subarray(0, 100)].some((one) => Buffer.compare(one, content) === 0))
+        assert.deepStrictEqual(yield* keys, ["from", "to"])
+      }
     }).pipe(Effect.scoped)
   )
 
