@@ -82,6 +82,11 @@ export interface Outcome {
   readonly found: ReadonlyArray<GrepMatch> | Why | "gone"
   readonly key?: string | undefined
   readonly text?: string | undefined
+  /**
+   * The number of successive files without a match that this outcome stands for.
+   * @default 1
+   */
+  readonly fileCount?: number
 }
 
 interface Located {
@@ -602,7 +607,8 @@ export const outcomes = (
       const holds = search !== undefined
       const walker = new Walker<Candidate | Outcome>(port, explorer, walkPlan, base, candidates, holds, {
         query: task.query,
-        makeFile: (path) => new ProcessedFile(path)
+        makeFile: (path) => new ProcessedFile(path),
+        makeWithoutMatch: (fileCount) => ({ ...noMatches, fileCount })
       })
       const done = (file: Candidate | Outcome): void => {
         if (holds && !isSettled(file)) walker.releaseFiles(file.directory, 1)

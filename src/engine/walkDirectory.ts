@@ -92,6 +92,8 @@ export interface SearchedFile {
 export interface ContentSearch<A> {
   readonly query: Query
   readonly makeFile: (path: FsPath) => A & SearchedFile
+  /** Makes the result for successive files without a match. */
+  readonly makeWithoutMatch: (files: number) => A
 }
 
 /** Makes the results of a walk. */
@@ -196,6 +198,12 @@ export const addReport = <A>(
       directory: top
     }
     let prefix = prefixOf(top.path)
+    let withoutMatch = 0
+    const add = (item: unknown): void => {
+      if (withoutMatch > 0) items.push(content!.makeWithoutMatch(withoutMatch))
+      withoutMatch = 0
+      items.push(item)
+    }
     while (current !== undefined) {
       if (current.next === current.end) {
         current = current.above
@@ -204,15 +212,19 @@ export const addReport = <A>(
       }
       const name = names[current.next]!
       const code = all[current.next++]!
+      if (code & codes.isCount) {
+        withoutMatch += Number(name)
+        continue
+      }
       const kind = kindNames[code & codes.kind]!
       const path = (prefix + name) as FsPath
       if (code & codes.isIgnored) {
-        items.push(new SkippedEntry(path, "ignored", walkSortKey(path, kind)))
+        add(new SkippedEntry(path, "ignored", walkSortKey(path, kind)))
         continue
       }
       if (code & codes.isResult) {
-        if (content === undefined || kind !== "file") items.push(answer(path, name, kind))
-        else items.push((searched[current.file++] = content.makeFile(path)))
+        if (content === undefined || kind !== "file") add(answer(path, name, kind))
+        else add((searched[current.file++] = content.makeFile(path)))
       }
       if ((code & codes.isEntered) === 0) continue
       const [start, file_] = [entry, file]
@@ -226,9 +238,10 @@ export const addReport = <A>(
         const below = new Directory(above, name, foreignState(above, path, name), top)
         below.isUnusual = state === states.unusual
         above.uses++
-        items.push(below)
+        add(below)
       }
     }
+    if (withoutMatch > 0) items.push(content!.makeWithoutMatch(withoutMatch))
   }
 
   for (const visit of visits) {
