@@ -4,14 +4,14 @@ import * as Stream from "effect/Stream"
 import type { GlobMatch, GlobResult } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import type { Backend, Child } from "../port/Backend.ts"
+import type { Backend } from "../port/Backend.ts"
 import { walkSortKey } from "../port/explorer.ts"
 import * as Matcher from "./matcher.ts"
 import { checkCount, type GlobOptions, list, type PlanContext } from "./options.ts"
 import * as Skips from "./skips.ts"
 import { SkippedEntry } from "./skips.ts"
 import * as Walk from "./walk.ts"
-import type { Directory } from "./walkDirectory.ts"
+import type { Answers } from "./walkDirectory.ts"
 
 export interface GlobPlan {
   readonly walk: Walk.Plan
@@ -48,17 +48,19 @@ export const plan = (pattern: string | ReadonlyArray<string>, options: GlobOptio
 /** The cursor of the position before every name, for a truncated result without matches. */
 const startCursor = "\u0001"
 
-const matchOf = (directory: Directory, child: Child): GlobMatch => {
-  const { kind } = child
-  const path = FsPath.join(directory.path, child.name)
-  const isFile = kind === "file"
-  const { sizes } = directory
-  return sizes === undefined ? { path, kind, isFile } : { path, kind, isFile, sizeBytes: sizes.get(child) ?? 0 }
+const matches: Answers<GlobMatch> = {
+  ofChild: ({ path: above, sizes }, child) => {
+    const { kind, name } = child
+    const path = FsPath.join(above, name)
+    const isFile = kind === "file"
+    return sizes === undefined ? { path, kind, isFile } : { path, kind, isFile, sizeBytes: sizes.get(child) ?? 0 }
+  },
+  ofEntry: (path, _name, kind) => ({ path, kind, isFile: kind === "file" })
 }
 
 const findMatches = (port: Backend, base: Walk.Base, self: GlobPlan): Stream.Stream<GlobMatch | SkippedEntry, Fault> => {
   const { after } = self
-  const all = Walk.search(port, base, self.walk, matchOf)
+  const all = Walk.search(port, base, self.walk, matches)
   if (after === undefined) return all
   const fold = Walk.foldOf(port)
   return Stream.filter(

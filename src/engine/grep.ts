@@ -174,7 +174,7 @@ export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effec
       const fitting = Math.min(found.length, limit - matches.length)
       isTruncated = fitting < found.length
       if (isTruncated && fitting === 0) return false
-      filesSearched++
+      filesSearched += file.fileCount ?? 1
       if (found.length > 0) filesMatched++
       for (const match of matchesOf(self, file, fitting)) matches.push(match)
       return !isTruncated

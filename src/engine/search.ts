@@ -31,7 +31,7 @@ import { SkippedEntry } from "./skips.ts"
 import * as Text from "./text.ts"
 import * as Explorer from "./walk.ts"
 import * as Missing from "./missing.ts"
-import type { Directory } from "./walkDirectory.ts"
+import type { Answers, Directory } from "./walkDirectory.ts"
 import { Walker } from "./walker.ts"
 
 /**
@@ -82,6 +82,11 @@ export interface Outcome {
   readonly found: ReadonlyArray<GrepMatch> | Why | "gone"
   readonly key?: string | undefined
   readonly text?: string | undefined
+  /**
+   * The number of successive files without a match that this outcome stands for.
+   * @default 1
+   */
+  readonly fileCount?: number
 }
 
 interface Located {
@@ -417,22 +422,20 @@ class Candidate {
 
 /** The outcome of a file that a search process has searched. */
 class ProcessedFile implements Outcome {
-  readonly #directory: Directory
-  readonly #name: string
+  readonly path: FsPath.FsPath
   found: ReadonlyArray<GrepMatch> | SkipReason = []
   text: string | undefined
 
-  constructor(directory: Directory, name: string) {
-    this.#directory = directory
-    this.#name = name
-  }
-
-  get path(): FsPath.FsPath {
-    return FsPath.join(this.#directory.path, this.#name)
+  constructor(path: FsPath.FsPath) {
+    this.path = path
   }
 }
 
-const candidate = (directory: Directory, child: Child): Candidate => new Candidate(directory, child)
+const candidates: Answers<Candidate | Outcome> = {
+  ofChild: (directory, child) => new Candidate(directory, child),
+  // A search process has searched its files. So only other entries have no outcome yet.
+  ofEntry: (path) => ({ path, found: "unreadable" })
+}
 
 const skippedOutcome = ({ key, path, why }: SkippedEntry): Outcome => ({ path, found: why, key })
 
@@ -602,10 +605,10 @@ export const outcomes = (
     Effect.flatMap(Explorer.make(port, true), (explorer) => {
       const { lend, search } = explorer
       const holds = search !== undefined
-      const walker = new Walker<Candidate | Outcome>(port, explorer, walkPlan, base, candidate, holds, {
+      const walker = new Walker<Candidate | Outcome>(port, explorer, walkPlan, base, candidates, holds, {
         query: task.query,
-        makeFile: (directory, name) => new ProcessedFile(directory, name),
-        makeUnreadable: (path) => ({ path, found: "unreadable" })
+        makeFile: (path) => new ProcessedFile(path),
+        makeWithoutMatch: (fileCount) => ({ ...noMatches, fileCount })
       })
       const done = (file: Candidate | Outcome): void => {
         if (holds && !isSettled(file)) walker.releaseFiles(file.directory, 1)

@@ -25,6 +25,7 @@ import {
   type TreeReport,
   type TreeSearch
 } from "../model/treeSearch.ts"
+import type { PackedMatches } from "../model/search.ts"
 import { compare } from "../model/unicode.ts"
 import * as Ignore from "./ignore.ts"
 import * as Matcher from "./matcher.ts"
@@ -170,6 +171,45 @@ const list = (): Listing | undefined => {
 
 const kindNames = ["file", "directory", "symlink", "other"] as const
 
+interface Entries {
+  readonly codes: Array<number>
+  readonly names: Array<string>
+}
+
+/**
+ * Replaces successive files without a match by their number, because a search of many files finds little in most of
+ * them. The entries from `start` on contain the files of the search from `file` on.
+ */
+const countFilesWithoutMatch = (out: Entries, start: number, search: Search, file: number): void => {
+  let end = start
+  let count = 0
+  const addCount = (): void => {
+    if (count === 0) return
+    out.codes[end] = codes.isCount
+    out.names[end++] = `${count}`
+    count = 0
+  }
+  for (let i = start; i < out.codes.length; i++) {
+    const code = out.codes[i]!
+    const name = out.names[i]!
+    if (code === codes.isResult && search.isWithoutMatch(file++)) {
+      count++
+      continue
+    }
+    addCount()
+    out.codes[end] = code
+    out.names[end++] = name
+  }
+  addCount()
+  out.codes.length = out.names.length = end
+}
+
+/** Leaves out the files without a match, which `countFilesWithoutMatch` counts. */
+const onlyFound = (matches: PackedMatches): PackedMatches => ({
+  ...matches,
+  files: matches.files.filter((found) => found !== 0)
+})
+
 class RunningSearch {
   readonly #tree: TreeSearch
   readonly #refuseHardlinks: boolean
@@ -207,7 +247,7 @@ class RunningSearch {
   visit({ budget, directories, place, ticket }: Order & { readonly _tag: "Visit" }): TreeReport {
     const top = place.path === "/" ? "" : place.path
     const records: Array<number> = []
-    const out = { codes: [] as Array<number>, names: [] as Array<string> }
+    const out: Entries = { codes: [], names: [] }
     const files: Array<string> = []
     const { query } = this.#tree
     const search = query && searcher.begin(query, { files, refuseHardlinks: this.#refuseHardlinks })
@@ -226,15 +266,18 @@ class RunningSearch {
       const before = { items: out.codes.length, files: files.length }
       const below = this.#visitOne(top, next.path, next.state, out, files, search)
       const searched = search === undefined ? 0 : search.done() - before.files
+      let found = 0
+      for (let file = before.files; file < before.files + searched; file++) if (!search!.isWithoutMatch(file)) found++
       if (below === undefined) {
         out.codes.length = before.items
         out.names.length = before.items
         files.length = before.files + searched
-        records.push(states.unusual, 0, searched)
+        records.push(states.unusual, 0, found)
         continue
       }
+      if (search !== undefined) countFilesWithoutMatch(out, before.items, search, before.files)
       left -= 1 + (below.entries >> 3) + searched
-      records.push(states.decided, out.codes.length - before.items, searched)
+      records.push(states.decided, out.codes.length - before.items, found)
       for (let i = below.directories.length - 1; i >= 0; i--) pending.push(below.directories[i]!)
     }
     return {
@@ -242,7 +285,7 @@ class RunningSearch {
       directories: Int32Array.from(records),
       codes: Uint8Array.from(out.codes),
       names: out.names.join("/"),
-      matches: search?.answer()
+      matches: search && onlyFound(search.answer())
     }
   }
 
@@ -250,7 +293,7 @@ class RunningSearch {
     top: string,
     path: string,
     known: State | undefined,
-    out: { readonly codes: Array<number>; readonly names: Array<string> },
+    out: Entries,
     files: Array<string>,
     search: Search | undefined
   ):
@@ -282,7 +325,7 @@ class RunningSearch {
     { kinds, names }: Listing,
     path: string,
     state: State,
-    out: { readonly codes: Array<number>; readonly names: Array<string> },
+    out: Entries,
     files: Array<string>
   ): ReadonlyArray<{ readonly path: string; readonly state: State }> {
     const include = this.#include

@@ -7,12 +7,12 @@ import * as Stream from "effect/Stream"
 import type { FileEntry, Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import type { Backend, Child } from "../port/Backend.ts"
+import type { Backend } from "../port/Backend.ts"
 import { type DirectoryReading, type Explorer, inWalkOrder } from "../port/explorer.ts"
 import * as Matcher from "./matcher.ts"
 import { checkCount, list, type PlanContext, type SearchOptions, type WalkOptions } from "./options.ts"
 import { type Skip, SkippedEntry } from "./skips.ts"
-import type { Directory } from "./walkDirectory.ts"
+import type { Answers, Directory } from "./walkDirectory.ts"
 import { Walker } from "./walker.ts"
 
 const pathOf = ({ at }: Directory) => at
@@ -140,27 +140,27 @@ export const streamBatches = <A, E>(next: Effect.Effect<ReadonlyArray<A> | undef
   return Stream.fromPull(Effect.succeed(pull))
 }
 
-const entryOf = (directory: Directory, child: Child): FileEntry => {
-  const { kind, name } = child
-  const entry = {
-    name,
-    path: FsPath.join(directory.path, name),
-    kind,
-    isFile: kind === "file",
-    isDirectory: kind === "directory",
-    addressable: child.addressable && directory.addressable
-  }
-  return directory.sizes === undefined ? entry : { ...entry, sizeBytes: directory.sizes.get(child) ?? 0 }
+const entryOf = (path: FsPath.FsPath, name: string, kind: Kind, addressable: boolean): FileEntry => ({
+  name,
+  path,
+  kind,
+  isFile: kind === "file",
+  isDirectory: kind === "directory",
+  addressable
+})
+
+const entries: Answers<FileEntry> = {
+  ofChild: (directory, child) => {
+    const { addressable, kind, name } = child
+    const entry = entryOf(FsPath.join(directory.path, name), name, kind, addressable && directory.addressable)
+    return directory.sizes === undefined ? entry : { ...entry, sizeBytes: directory.sizes.get(child) ?? 0 }
+  },
+  ofEntry: (path, name, kind) => entryOf(path, name, kind, true)
 }
 
-/** Streams the result of `answerOf` for each entry found, and the skipped entries in between. */
-export const search = <A>(
-  port: Backend,
-  base: Base,
-  self: Plan,
-  answerOf: (directory: Directory, child: Child) => A
-): Stream.Stream<A | SkippedEntry, Fault> =>
-  Stream.unwrap(Effect.map(make(port), (explorer) => streamBatches(new Walker(port, explorer, self, base, answerOf).next)))
+/** Streams the result for each entry found, and the skipped entries in between. */
+export const search = <A>(port: Backend, base: Base, self: Plan, answers: Answers<A>): Stream.Stream<A | SkippedEntry, Fault> =>
+  Stream.unwrap(Effect.map(make(port), (explorer) => streamBatches(new Walker(port, explorer, self, base, answers).next)))
 
 /** Streams at most `limit` entries, and calls `skip` for each skipped entry before the last streamed entry. */
 export const streamEntries = <A, E>(
@@ -180,7 +180,7 @@ export const streamEntries = <A, E>(
 
 export const walk = (port: Backend, base: Base, self: Plan): Stream.Stream<FileEntry, Fault> =>
   Stream.suspend(() =>
-    streamEntries(search(port, base, self.maxDepth === 0 ? { ...self, kinds: new Set() } : self, entryOf), (path, why) =>
+    streamEntries(search(port, base, self.maxDepth === 0 ? { ...self, kinds: new Set() } : self, entries), (path, why) =>
       self.onSkip?.(path, why)
     )
   )

@@ -29,6 +29,11 @@ export interface DirectoryState {
 
 export class Directory implements Visit, DirectoryState {
   readonly above: Directory | undefined
+  /**
+   * The directory whose items contain this directory. It is not the parent if a search process has decided the
+   * directories in between.
+   */
+  readonly container: Directory | undefined
   readonly segment: string
   readonly path: FsPathModule.FsPath
   readonly at: FsPathModule.FsPath
@@ -43,6 +48,8 @@ export class Directory implements Visit, DirectoryState {
   /** True if this thread must read the directory, because a search process found it unusual. */
   isUnusual = false
   sizes: ReadonlyMap<Child, number> | undefined
+  /** The number of directories whose entries are in `items`. */
+  directoryCount = 1
   items: Array<unknown> = []
   emittedItems = 0
   fault: Fault | undefined
@@ -59,8 +66,9 @@ export class Directory implements Visit, DirectoryState {
   previous: Directory | undefined
   next: Directory | undefined
 
-  constructor(above: Directory | undefined, segment: string, state: DirectoryState) {
+  constructor(above: Directory | undefined, segment: string, state: DirectoryState, container = above) {
     this.above = above
+    this.container = container
     this.segment = segment
     this.path = state.path
     this.at = state.at
@@ -83,103 +91,172 @@ export interface SearchedFile {
 /** A search of the contents of the files that a walk finds. */
 export interface ContentSearch<A> {
   readonly query: Query
-  readonly makeFile: (directory: Directory, name: string) => A & SearchedFile
-  readonly makeUnreadable: (path: FsPath) => A
+  readonly makeFile: (path: FsPath) => A & SearchedFile
+  /** Makes the result for successive files without a match. */
+  readonly makeWithoutMatch: (files: number) => A
+}
+
+/** Makes the results of a walk. */
+export interface Answers<A> {
+  /** Makes the result of an entry that this program has listed. */
+  readonly ofChild: (directory: Directory, child: Child) => A
+  /** Makes the result of an entry that a search process has listed. */
+  readonly ofEntry: (path: FsPath, name: string, kind: Kind) => A
 }
 
 const kindNames: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 
-interface Entries {
-  readonly names: ReadonlyArray<string>
-  readonly codes: Uint8Array
+/** A directory that a search process has decided. The entries from `next` to `end` are not added to the walk yet. */
+interface DecidedDirectory {
+  readonly above: DecidedDirectory | undefined
+  readonly segment: string
+  readonly path: FsPath
+  readonly start: number
+  readonly end: number
+  next: number
+  /** The index of the next searched file. */
+  file: number
+  /** The directory of the walk. Made only if the walk must read a directory below. */
+  directory: Directory | undefined
 }
 
-/** Adds the entries from `start` to `end`. Returns the subdirectories to enter. */
-const addEntries = <A>(
-  directory: Directory,
-  { codes: all, names }: Entries,
-  [start, end]: readonly [start: number, end: number],
-  answer: (directory: Directory, child: Child) => A,
-  content: ContentSearch<A> | undefined,
-  searched: Array<SearchedFile | undefined>
-): ReadonlyArray<Directory> => {
-  const { items } = directory
-  const below: Array<Directory> = []
-  const directories: Array<Child> = []
-  for (let i = start; i < end; i++) {
-    const name = names[i]!
-    const code = all[i]!
-    const kind = kindNames[code & codes.kind]!
-    if (kind === "directory") directories.push({ name, kind, addressable: true })
-    if (code & codes.isIgnored) {
-      const path = FsPathModule.join(directory.path, name)
-      items.push(new SkippedEntry(path, "ignored", walkSortKey(path, kind)))
-      continue
-    }
-    if (code & codes.isResult) {
-      if (content === undefined) items.push(answer(directory, { name, kind, addressable: true }))
-      else if (kind !== "file") items.push(content.makeUnreadable(FsPathModule.join(directory.path, name)))
-      else {
-        const file = content.makeFile(directory, name)
-        items.push(file)
-        searched.push(file)
-      }
-    }
-    if (code & codes.isEntered) {
-      const path = FsPathModule.join(directory.path, name)
-      const at = directory.at === directory.path ? path : FsPathModule.join(directory.at, name)
-      below.push(
-        new Directory(directory, name, {
-          path,
-          at,
-          depth: directory.depth + 1,
-          addressable: true,
-          include: undefined,
-          exclude: undefined,
-          ignore: undefined,
-          isForeign: true
-        })
-      )
-      items.push(below[below.length - 1])
-      directory.uses++
-    }
-  }
-  directory.listed = directories
-  return below
-}
+const prefixOf = (path: FsPath): string => (path === FsPathModule.root ? "" : `${path}/`)
+
+const foreignState = (above: Directory, path: FsPath, name: string): DirectoryState => ({
+  path,
+  at: above.at === above.path ? path : FsPathModule.join(above.at, name),
+  depth: above.depth + 1,
+  addressable: true,
+  include: undefined,
+  exclude: undefined,
+  ignore: undefined,
+  isForeign: true
+})
 
 /**
- * Adds the entries of a report to their directories. Calls `onDecided` for each visited directory, before its
- * subdirectories. Calls `onLeft` for each directory that was not visited. The returned effect adds the matches to the files.
+ * Adds the entries of a report to the walk. Returns an effect that adds the matches to the files, or `undefined` if the
+ * report has no matches. Calls `onDecided` for each decided directory of the job, and `onLeft` for each other directory
+ * of the job.
+ *
+ * The entries of all directories that the process decided become items of the job's directory, in walk order. Only
+ * directories that the walk must still read become a `Directory`, with the directories above them.
  */
 export const addReport = <A>(
   { report, visits }: TreeReading<Directory>,
-  answer: (directory: Directory, child: Child) => A,
+  answer: Answers<A>["ofEntry"],
   content: ContentSearch<A> | undefined,
-  onDecided: (directory: Directory, below: ReadonlyArray<Directory>) => void,
+  onDecided: (directory: Directory) => void,
   onLeft: (directory: Directory) => void
 ): Effect.Effect<void> | undefined => {
-  const pending = visits.toReversed()
-  const searched: Array<SearchedFile | undefined> = []
-  const names = report === undefined || report.names === "" ? [] : report.names.split("/")
-  let entry = 0
-  for (let record = 0; pending.length > 0; record += 3) {
-    const directory = pending.pop()!
-    const state = report?.directories[record] ?? states.unusual
-    if (report === undefined || state !== states.decided) {
-      directory.isUnusual = state === states.unusual
-      for (let left = report?.directories[record + 2] ?? 0; left > 0; left--) searched.push(undefined)
-      onLeft(directory)
-      continue
+  if (report === undefined) {
+    for (const visit of visits) {
+      visit.isUnusual = true
+      onLeft(visit)
     }
-    directory.isDecided = true
-    const end = entry + report.directories[record + 1]!
-    const below = addEntries(directory, { names, codes: report.codes }, [entry, end], answer, content, searched)
-    entry = end
-    onDecided(directory, below)
-    for (let i = below.length - 1; i >= 0; i--) pending.push(below[i]!)
+    return undefined
   }
-  if (report?.matches === undefined) return undefined
+  const { codes: all, directories: records } = report
+  const names = report.names === "" ? [] : report.names.split("/")
+  const searched: Array<SearchedFile | undefined> = []
+  let record = 0
+  let entry = 0
+  let file = 0
+
+  /** Returns the state of the next directory of the report, and skips its files and entries. */
+  const nextState = (): number => {
+    const state = records[record]!
+    entry += records[record + 1]!
+    file += records[record + 2]!
+    record += 3
+    return state
+  }
+  const directoryOf = (self: DecidedDirectory): Directory => {
+    let { directory } = self
+    if (directory === undefined) {
+      const above = directoryOf(self.above!)
+      directory = self.directory = new Directory(above, self.segment, foreignState(above, self.path, self.segment))
+      directory.isDecided = true
+    }
+    if (directory.listed === undefined) {
+      const listed: Array<Child> = []
+      for (let i = self.start; i < self.end; i++)
+        if ((all[i]! & codes.kind) === 1) listed.push({ name: names[i]!, kind: "directory", addressable: true })
+      directory.listed = listed
+    }
+    return directory
+  }
+  const addEntries = (top: Directory, start: number, firstFile: number): void => {
+    const { items } = top
+    let current: DecidedDirectory | undefined = {
+      above: undefined,
+      segment: top.segment,
+      path: top.path,
+      start,
+      end: entry,
+      next: start,
+      file: firstFile,
+      directory: top
+    }
+    let prefix = prefixOf(top.path)
+    let withoutMatch = 0
+    const add = (item: unknown): void => {
+      if (withoutMatch > 0) items.push(content!.makeWithoutMatch(withoutMatch))
+      withoutMatch = 0
+      items.push(item)
+    }
+    while (current !== undefined) {
+      if (current.next === current.end) {
+        current = current.above
+        if (current !== undefined) prefix = prefixOf(current.path)
+        continue
+      }
+      const name = names[current.next]!
+      const code = all[current.next++]!
+      if (code & codes.isCount) {
+        withoutMatch += Number(name)
+        continue
+      }
+      const kind = kindNames[code & codes.kind]!
+      const path = (prefix + name) as FsPath
+      if (code & codes.isIgnored) {
+        add(new SkippedEntry(path, "ignored", walkSortKey(path, kind)))
+        continue
+      }
+      if (code & codes.isResult) {
+        if (content === undefined || kind !== "file") add(answer(path, name, kind))
+        else add((searched[current.file++] = content.makeFile(path)))
+      }
+      if ((code & codes.isEntered) === 0) continue
+      const [start, file_] = [entry, file]
+      const state = nextState()
+      if (state === states.decided) {
+        current = { above: current, segment: name, path, start, end: entry, next: start, file: file_, directory: undefined }
+        prefix = `${path}/`
+        top.directoryCount++
+      } else {
+        const above = directoryOf(current)
+        const below = new Directory(above, name, foreignState(above, path, name), top)
+        below.isUnusual = state === states.unusual
+        above.uses++
+        add(below)
+      }
+    }
+    if (withoutMatch > 0) items.push(content!.makeWithoutMatch(withoutMatch))
+  }
+
+  for (const visit of visits) {
+    const [start, firstFile] = [entry, file]
+    const state = nextState()
+    if (state === states.decided) {
+      visit.isDecided = true
+      addEntries(visit, start, firstFile)
+      onDecided(visit)
+    } else {
+      visit.isUnusual = state === states.unusual
+      onLeft(visit)
+    }
+  }
+  if (report.matches === undefined) return undefined
   return Effect.map(
     unpacked(report.matches, (file) => searched[file]?.path ?? FsPathModule.root),
     (all) => {

@@ -20,7 +20,7 @@ import { measure } from "./list.ts"
 import { type EntryFate, maxAttempts, Relistings } from "./missing.ts"
 import { SkippedEntry } from "./skips.ts"
 import type { Base, Plan } from "./walk.ts"
-import { addReport, type ContentSearch, Directory, type DirectoryState } from "./walkDirectory.ts"
+import { addReport, type Answers, type ContentSearch, Directory, type DirectoryState } from "./walkDirectory.ts"
 
 const stepsPerSlice = 2 ** 18
 /** The number of steps that each child costs, in addition to the steps of the matchers. */
@@ -72,13 +72,13 @@ const ignoreFileNames: ReadonlyArray<Child> = [".gitignore", ".ignore"].map((nam
 
 const isNotFound = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
 
-const weightOf = ({ items }: Directory): number => 1 + (items.length >> 6)
+const weightOf = ({ directoryCount, items }: Directory): number => directoryCount + (items.length >> 6)
 
 export class Walker<A> {
   readonly #port: Backend
   readonly #explorer: Explorer<Directory>
   readonly #plan: Plan
-  readonly #answer: (directory: Directory, child: Child) => A
+  readonly #answers: Answers<A>
   /** True if the emitted files will be searched. If so, their directories stay open. */
   readonly #holds: boolean
   readonly #contentSearch: ContentSearch<A> | undefined
@@ -109,7 +109,7 @@ export class Walker<A> {
     explorer: Explorer<Directory>,
     plan: Plan,
     base: Base,
-    answer: (directory: Directory, child: Child) => A,
+    answers: Answers<A>,
     keepsOpen = false,
     contentSearch?: ContentSearch<A>
   ) {
@@ -117,7 +117,7 @@ export class Walker<A> {
     this.#explorer = explorer
     this.#plan = plan
     this.#base = base
-    this.#answer = answer
+    this.#answers = answers
     this.#holds = keepsOpen
     this.#contentSearch = contentSearch
   }
@@ -170,7 +170,7 @@ export class Walker<A> {
       }
       if (this.#current !== directory) continue
       this.#ahead -= weightOf(directory)
-      this.#current = directory.above
+      this.#current = directory.container
     }
     return undefined
   }
@@ -254,13 +254,9 @@ export class Walker<A> {
     this.#treeJobs--
     return addReport(
       reading,
-      this.#answer,
+      this.#answers.ofEntry,
       this.#contentSearch,
-      (directory, below) => {
-        this.#finish(directory)
-        this.#requestedCount += below.length
-        for (const sub of below) sub.isRequested = true
-      },
+      (directory) => this.#finish(directory),
       (directory) => {
         directory.isRequested = false
         this.#requestedCount--
@@ -470,7 +466,7 @@ export class Walker<A> {
       items.push(new SkippedEntry(path, "unreadable", walkSortKey(path, child.kind)))
     } else {
       if (this.#isAnswer(directory, child)) {
-        items.push(this.#answer(directory, child))
+        items.push(this.#answers.ofChild(directory, child))
         if (this.#holds) directory.uses++
       }
       if (child.kind !== "directory") return
@@ -497,7 +493,7 @@ export class Walker<A> {
     directory.previous = directory.next = undefined
     directory.isClassified = true
     this.#requestedCount--
-    this.#directoriesRead++
+    this.#directoriesRead += directory.directoryCount
     this.#ahead += weightOf(directory)
     if (directory.uses > 0 && !directory.isDecided) this.#explorer.keepOpen(directory)
     else if (directory.uses === 0) this.#explorer.release(directory)

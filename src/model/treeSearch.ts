@@ -47,8 +47,12 @@ export type Order =
       readonly budget: number
     }
 
-/** The bits of an entry's code. The two bits of `kind` are 0 for a file, 1 for a directory, 2 for a symlink, 3 for others. */
-export const codes = { kind: 3, isResult: 4, isEntered: 8, isIgnored: 16 } as const
+/**
+ * The bits of an entry's code. The two bits of `kind` are 0 for a file, 1 for a directory, 2 for a symlink, 3 for others.
+ *
+ * An entry with `isCount` stands for successive searched files without a match. Its name is the number of these files.
+ */
+export const codes = { kind: 3, isResult: 4, isEntered: 8, isIgnored: 16, isCount: 32 } as const
 
 /** The state of a directory in a report. `left`: not visited. `decided`: visited. `unusual`: the caller must read it. */
 export const states = { left: 0, decided: 1, unusual: 2 } as const
@@ -61,13 +65,13 @@ export const states = { left: 0, decided: 1, unusual: 2 } as const
  */
 export interface TreeReport {
   readonly ticket: number
-  /** Three numbers per directory: its state, its number of reported entries, and its number of searched files. */
+  /** Three numbers per directory: its state, its number of reported entries, and its number of files in `matches`. */
   readonly directories: Int32Array
   /** The codes of all reported entries, in walk order per directory. */
   readonly codes: Uint8Array
   /** The names of all reported entries, joined by "/". */
   readonly names: string
-  /** The results of all searched files. */
+  /** The results of the searched files that have matches or were skipped. */
   readonly matches: PackedMatches | undefined
 }
 

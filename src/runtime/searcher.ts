@@ -58,6 +58,8 @@ export interface Search {
   readonly matches: () => number
   /** Tests whether any file from index `from` on no longer existed. */
   readonly hasGone: (from: number) => boolean
+  /** Tests whether a searched file has no match and was not skipped. */
+  readonly isWithoutMatch: (file: number) => boolean
   /**
    * Returns the results of the files searched so far. Must be called only once, because the caller may transfer the
    * buffers of the results to another thread.
@@ -650,6 +652,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       done: () => done,
       matches: () => metaLength >> 2,
       hasGone: (from) => files.subarray(from, done).includes(gone),
+      isWithoutMatch: (file) => files[file] === 0,
       answer: () => ({
         files: files.subarray(0, done),
         meta: meta.subarray(0, metaLength),
