@@ -6,6 +6,7 @@
 
 /** Files that start an S3 server. */
 export const buckets = [
+  "test/agent/everywhere.buckets.test.ts",
   "test/backends/bucket/{faults,laws,store,trees}.test.ts",
   "test/journal/leafBucket.test.ts",
   "test/repository/stores/bucket.test.ts"
@@ -18,7 +19,7 @@ export const engines = [
   "test/conformance/{containerExec,containerOverlay}.test.ts",
   "test/adapters/httpStaticFiles.browser.test.ts",
   "test/debug/browser/{accessible,files,large,live,panels,shell,unusual}.test.ts",
-  "test/agent/section.podman.test.ts",
+  "test/agent/{everywhere.servers,section.podman}.test.ts",
   "test/backends/sftp/{faults,hosts,laws,many}.test.ts",
   "test/history/containers.test.ts",
   "test/integration/endToEnd.test.ts",
