@@ -9,6 +9,7 @@ export const buckets = [
   "test/agent/everywhere.buckets.test.ts",
   "test/backends/bucket/{faults,laws,store,trees}.test.ts",
   "test/journal/leafBucket.test.ts",
+  "test/repository/killed.bucket.test.ts",
   "test/repository/stores/bucket.test.ts"
 ]
 
@@ -25,7 +26,7 @@ export const engines = [
   "test/integration/endToEnd.test.ts",
   "test/journal/{jetStream,jetStreamBranch,jetStreamProcesses,leafSftp}.test.ts",
   "test/repository/stores/{jetStream,postgres}.test.ts",
-  "test/repository/{agents,workspaces}.processes.test.ts",
+  "test/repository/{agents.processes,killed.stores,workspaces.processes}.test.ts",
   "test/cli/workspaces.postgres.test.ts",
   "test/runtimes/**/*.test.ts",
   "test/windows/**/*.test.ts"
@@ -67,7 +68,7 @@ export const host = [
   "test/examples/{sqlite,vfs_tools_example}.test.ts",
   "test/journal/{branchSnapshots,contentStore,endToEnd,fileJournal,leafCheckpoints,leafOrder}.test.ts",
   "test/filesystem/absoluteLinks.test.ts",
-  "test/runtime/{directories,installation,kernel,matching,searcher,searchProcesses,workerPool}.test.ts",
+  "test/runtime/{directories,installation,kernel,matching,searcher,searchMemory,searchProcesses,workerPool}.test.ts",
   "test/workspace/{checkpoint,hostMount,session.dump,vfsStateSession}.test.ts"
 ]
 

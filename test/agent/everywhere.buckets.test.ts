@@ -8,6 +8,8 @@ import { runTables } from "./everywhereTables.ts"
 
 const bucketOn = (name: string, started: () => Promise<Server>): Ground => ({
   name: `a bucket on ${name}`,
+  birthless: true,
+  hasTimelessRoot: true,
   make: (files) =>
     Effect.gen(function* () {
       const server = yield* Effect.promise(started)

@@ -4,6 +4,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import { chmodSync } from "node:fs"
 import { join } from "node:path"
 import { Worker } from "node:worker_threads"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
@@ -27,11 +28,15 @@ import { runTables } from "./everywhereTables.ts"
 
 afterAll(clean)
 
+/** A fresh directory with the usual mode. Temporary directories are closed to others. */
+const root = Effect.tap(directory, (path) => Effect.sync(() => chmodSync(path, 0o755)))
+
 const planted = (files: Files, port: Backend): Effect.Effect<Algebra> => Effect.orDie(Effect.as(plant(port, files), make(port)))
 
 const sftpOver = (name: string, open: (root: string) => Effect.Effect<Backend, unknown, Scope.Scope>): Ground => ({
   name,
-  make: (files) => Effect.orDie(Effect.flatMap(Effect.flatMap(directory, open), (port) => planted(files, port)))
+  birthless: true,
+  make: (files) => Effect.orDie(Effect.flatMap(Effect.flatMap(root, open), (port) => planted(files, port)))
 })
 
 describeSftp("with the servers of OpenSSH", () => {
@@ -71,7 +76,7 @@ const worker = bundled(new URL("../remote/workerServer.ts", import.meta.url))
 runTables(apart("a remote filesystem in a worker thread", builtFrom(Remote.layerWorker(() => new Worker(worker)))), 48)
 
 const program = commandLine()
-const overStreams = Effect.flatMap(directory, (root) =>
+const overStreams = Effect.flatMap(root, (root) =>
   builtFrom(Remote.layerCommand([process.execPath, program, "serve", "--listen", "stdio", "--root", root]))
 )
 runTables(apart("a remote filesystem over standard streams", overStreams), 48)

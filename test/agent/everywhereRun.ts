@@ -86,6 +86,10 @@ export interface Ground {
   readonly historyOf?: (fs: Algebra) => Context.Context<Snapshots.Snapshots>
   /** True if names that differ only in case are equal. */
   readonly caseless?: true
+  /** True if entries have no time of their creation, as in SFTP and S3. */
+  readonly birthless?: true
+  /** True if the root has no time of its last change. */
+  readonly hasTimelessRoot?: true
   /** True if entries have no modes. */
   readonly modeless?: true
 }
@@ -226,10 +230,45 @@ export const differences = (outcome: Outcome, first: Outcome, { modeless }: Grou
     return here === there ? [] : [`call ${index + 1} answers ${here}, and ${there} in memory`]
   })
 
+/** Removes the times of creation from an answer or an expectation, as a filesystem without these times would. */
+const withoutCreation = <A>(value: A): A => {
+  const strip = (value: unknown): unknown =>
+    typeof value === "string"
+      ? value.replaceAll(/^created <time>\n/gm, "").replaceAll("created <time>, ", "")
+      : Array.isArray(value)
+        ? value.map(strip)
+        : typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
+          ? Object.fromEntries(
+              Object.entries(value).flatMap(([key, item]) => (key === "created_at" ? [] : [[key, strip(item)]]))
+            )
+          : value
+  // Times that end a text have a line of their own.
+  const trimmed = strip(value)
+  return (
+    typeof trimmed === "object" && trimmed !== null && "message" in trimmed && typeof trimmed.message === "string"
+      ? { ...trimmed, message: trimmed.message.replace(/\ncreated <time>$/, "") }
+      : trimmed
+  ) as A
+}
+
+/** Removes the time of the root from an answer of `stat`. */
+const withoutTimeOfRoot = (answer: Answer): Answer => {
+  if (!answer.message.startsWith(".: directory\n")) return answer
+  const { modified_at: _, ...rest } = answer.value as Record<string, unknown>
+  return { ...answer, message: answer.message.replace("modified <time>\n", ""), value: rest }
+}
+
 /** Runs a row of the table on a filesystem, and returns what differs from the expectation and from memory. */
 export const faultsOn = (ground: Ground, row: Row): Effect.Effect<ReadonlyArray<string>> =>
   Effect.gen(function* () {
-    const first = yield* run(row, memory)
-    const outcome = yield* run(row, ground)
-    return [...faultsOf(row, outcome), ...differences(outcome, first, ground)]
+    const told = ({ answers, left }: Outcome): Outcome => ({
+      answers: answers
+        .map((answer) => (ground.birthless === true ? withoutCreation(answer) : answer))
+        .map((answer) => (ground.hasTimelessRoot === true ? withoutTimeOfRoot(answer) : answer)),
+      left
+    })
+    const calls = ground.birthless === true ? row.calls.map(withoutCreation) : row.calls
+    const first = told(yield* run(row, memory))
+    const outcome = told(yield* run(row, ground))
+    return [...faultsOf({ ...row, calls }, outcome), ...differences(outcome, first, ground)]
   })
