@@ -129,13 +129,13 @@ describe("the checker of histories", () => {
   it("accepts operations that overlap in any order", () => {
     assert.isTrue(isLinearizable([event(create, 0, 3, "AlreadyExists"), event({ ...create, text: "y" }, 1, 2, "ok")]))
   })
-  it("refuses two creations of one file", () => {
+  it("refuses two successful creations of one file", () => {
     assert.isFalse(isLinearizable([event(create, 0, 3, "ok"), event({ ...create, text: "y" }, 1, 2, "ok")]))
   })
-  it("refuses an order against the times", () => {
+  it("refuses an order that contradicts the times of the calls", () => {
     assert.isFalse(isLinearizable([event(create, 0, 1, "AlreadyExists"), event({ ...create, text: "y" }, 2, 3, "ok")]))
   })
-  it("refuses the loss of an acknowledged write", () => {
+  it("refuses the loss of a confirmed write", () => {
     assert.isFalse(isLinearizable([event(create, 0, 1, "ok"), event({ _tag: "ReadAll" }, 2, 3, files())]))
   })
   it("refuses an append that is made twice", () => {

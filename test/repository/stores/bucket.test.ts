@@ -42,7 +42,7 @@ const reasonOf = <A>(effect: Effect.Effect<A, Stores.StoreError>) => Effect.map(
 describeMoto("on moto", () => {
   storeSuite("stores in a bucket", placeOn(moto), { count: isSoak ? 1_050 : 50 })
 
-  it.live("damaged and foreign objects are found or ignored", () =>
+  it.live("damaged objects are reported, and foreign objects are ignored", () =>
     Effect.gen(function* () {
       const server = yield* Effect.promise(moto)
       const options = optionsOn(server)
