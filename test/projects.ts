@@ -6,8 +6,10 @@
 
 /** Files that start an S3 server. */
 export const buckets = [
+  "test/agent/everywhere.buckets.test.ts",
   "test/backends/bucket/{faults,laws,store,trees}.test.ts",
   "test/journal/leafBucket.test.ts",
+  "test/repository/killed.bucket.test.ts",
   "test/repository/stores/bucket.test.ts"
 ]
 
@@ -18,13 +20,13 @@ export const engines = [
   "test/conformance/{containerExec,containerOverlay}.test.ts",
   "test/adapters/httpStaticFiles.browser.test.ts",
   "test/debug/browser/{accessible,files,large,live,panels,shell,unusual}.test.ts",
-  "test/agent/section.podman.test.ts",
+  "test/agent/{everywhere.servers,section.podman}.test.ts",
   "test/backends/sftp/{faults,hosts,laws,many,pipelined}.test.ts",
   "test/history/containers.test.ts",
   "test/integration/endToEnd.test.ts",
   "test/journal/{jetStream,jetStreamBranch,jetStreamProcesses,leafSftp}.test.ts",
   "test/repository/stores/{jetStream,postgres}.test.ts",
-  "test/repository/{agents,workspaces}.processes.test.ts",
+  "test/repository/{agents.processes,killed.stores,workspaces.processes}.test.ts",
   "test/cli/workspaces.postgres.test.ts",
   "test/runtimes/**/*.test.ts",
   "test/windows/**/*.test.ts"
@@ -66,7 +68,7 @@ export const host = [
   "test/examples/{sqlite,vfs_tools_example}.test.ts",
   "test/journal/{branchSnapshots,contentStore,endToEnd,fileJournal,leafCheckpoints,leafOrder}.test.ts",
   "test/filesystem/absoluteLinks.test.ts",
-  "test/runtime/{directories,installation,kernel,matching,searcher,searchProcesses,workerPool}.test.ts",
+  "test/runtime/{directories,installation,kernel,matching,searcher,searchMemory,searchProcesses,workerPool}.test.ts",
   "test/workspace/{checkpoint,hostMount,session.dump,vfsStateSession}.test.ts"
 ]
 

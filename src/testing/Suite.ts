@@ -54,6 +54,9 @@ const loadVitest = (): typeof Vitest => {
 
 const lawTimeoutMillis = 120_000
 
+/** A program of up to 40 calls has this time on average, which suffices for a server on a busy machine. */
+const programTimeoutMillis = 10_000
+
 const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
   loadVitest().it(law.name, { timeout: lawTimeoutMillis }, async (context) => {
     const found = await Effect.runPromise(Effect.provide(verdict(law), layer))
@@ -80,11 +83,9 @@ export const suite = <E>(name: string, layer: Layer.Layer<Filesystem, E>, option
     const runs = options?.programs ?? 200
     if (runs > 0) {
       loadVitest().it.live(
-        `${runs} random programs agree with the model`,
+        `${runs} random programs${options?.seed === undefined ? "" : ` with the seed ${options.seed}`} agree with the model`,
         () => agreement(layer, { runs, seed: options?.seed, links: options?.links }),
-        {
-          timeout: lawTimeoutMillis * 5
-        }
+        { timeout: Math.max(lawTimeoutMillis * 5, runs * programTimeoutMillis) }
       )
     }
   })

@@ -7,7 +7,6 @@ import * as Layer from "effect/Layer"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as Container from "../../src/backends/Container.ts"
-import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { readOnly, subdirectory } from "../../src/filesystem/Decorator.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
@@ -23,7 +22,19 @@ import { has, needs } from "../faults/ground.ts"
 import { unixAddress } from "../remote/transports.ts"
 import { isSoak } from "../runs.ts"
 import { inMemory } from "../scratch.ts"
-import { differences, faultsOf, type Ground, type Outcome, type Place, type Row, run } from "./everywhereRun.ts"
+import {
+  differences,
+  faultsOf,
+  type Ground,
+  memory,
+  memoryOf,
+  type Outcome,
+  type Place,
+  type Row,
+  run
+} from "./everywhereRun.ts"
+
+export { memory }
 
 /** A temporary root, with a file beside it that links can lead to. */
 const root: Place<string> = Effect.map(
@@ -37,9 +48,6 @@ const root: Place<string> = Effect.map(
     return join(path, "root")
   }
 )
-
-const memoryOf = (files: Files, options: InMemory.InMemoryOptions = {}): Place<Algebra> =>
-  Effect.orDie(Effect.flatMap(InMemory.make(options), (port) => Effect.as(plant(port, files), make(port))))
 
 const plantedRoot = (files: Files): Place<string> =>
   Effect.gen(function* () {
@@ -74,7 +82,6 @@ const outside: Files = { "outside.txt": "secret\n" }
 
 const archives = needs("snapshot tools on a host", () => has("git"), "apt-get install git") ? {} : ({ archives: true } as const)
 
-export const memory: Ground = { name: "memory", make: memoryOf }
 export const host: Ground = { name: "a host", make: hostOf, ...archives }
 /** An overlay whose lower filesystem is read-only, so that an accidental write to it fails. */
 export const anOverlay: Ground = {

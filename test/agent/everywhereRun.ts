@@ -11,10 +11,11 @@ import { invokeUnknown } from "../../src/agent/dispatch.ts"
 import * as Memory from "../../src/agent/memory.ts"
 import * as Tools from "../../src/agent/tools.ts"
 import { defaults, ToolSettings, type ToolSettingsShape } from "../../src/agent/ToolSettings.ts"
+import * as InMemory from "../../src/backends/InMemory.ts"
 import { readOnly } from "../../src/filesystem/Decorator.ts"
-import { type Algebra, Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
-import { capture, type Files, type Picture, picture } from "../../src/testing/Files.ts"
+import { capture, type Files, type Picture, picture, plant } from "../../src/testing/Files.ts"
 
 /**
  * The tools by name. The tools of the four-tool kit, which shares names with the other kit, are named like
@@ -81,8 +82,14 @@ export interface Ground {
   readonly make: (files: Files) => Place<Algebra>
   /** True if snapshots are archives, because there is no git. */
   readonly archives?: true
+  /** Returns the snapshots of a filesystem that keeps them itself. @default none */
+  readonly historyOf?: (fs: Algebra) => Context.Context<Snapshots.Snapshots>
   /** True if names that differ only in case are equal. */
   readonly caseless?: true
+  /** True if entries have no time of their creation, as in SFTP and S3. */
+  readonly birthless?: true
+  /** True if the root has no time of its last change. */
+  readonly hasTimelessRoot?: true
   /** True if entries have no modes. */
   readonly modeless?: true
 }
@@ -92,6 +99,12 @@ export interface Answer {
   readonly success: boolean
   readonly value?: unknown
 }
+
+export const memoryOf = (files: Files, options: InMemory.InMemoryOptions = {}): Place<Algebra> =>
+  Effect.orDie(Effect.flatMap(InMemory.make(options), (port) => Effect.as(plant(port, files), make(port))))
+
+/** The filesystem that all others are compared with. */
+export const memory: Ground = { name: "memory", make: memoryOf }
 
 const uuid = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g
 const instant = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g
@@ -122,10 +135,12 @@ const settled = (answers: ReadonlyArray<Answer>): ReadonlyArray<Answer> => {
   return eachText(answers, (text) => named(text).replace(instant, "<time>")) as ReadonlyArray<Answer>
 }
 
-const historyOf = (fs: Algebra, { archives }: Ground): Place<Context.Context<Snapshots.Snapshots>> =>
-  Effect.orDie(
-    Layer.build(Layer.provide(archives === true ? Snapshots.layerArchive : Snapshots.layer, Layer.succeed(Filesystem, fs)))
-  )
+const historyOf = (fs: Algebra, { archives, historyOf }: Ground): Place<Context.Context<Snapshots.Snapshots>> =>
+  historyOf === undefined
+    ? Effect.orDie(
+        Layer.build(Layer.provide(archives === true ? Snapshots.layerArchive : Snapshots.layer, Layer.succeed(Filesystem, fs)))
+      )
+    : Effect.sync(() => historyOf(fs))
 
 /** Turns a defect into an answer, so that the row goes on and names the call. */
 const orDefect = (answer: Effect.Effect<Answer>): Effect.Effect<Answer> =>
@@ -213,4 +228,47 @@ export const differences = (outcome: Outcome, first: Outcome, { modeless }: Grou
     const told = modeless === true ? withoutMode : (answer: Answer) => answer
     const [here, there] = [JSON.stringify(told(answer)), JSON.stringify(told(first.answers[index]!))]
     return here === there ? [] : [`call ${index + 1} answers ${here}, and ${there} in memory`]
+  })
+
+/** Removes the times of creation from an answer or an expectation, as a filesystem without these times would. */
+const withoutCreation = <A>(value: A): A => {
+  const strip = (value: unknown): unknown =>
+    typeof value === "string"
+      ? value.replaceAll(/^created <time>\n/gm, "").replaceAll("created <time>, ", "")
+      : Array.isArray(value)
+        ? value.map(strip)
+        : typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
+          ? Object.fromEntries(
+              Object.entries(value).flatMap(([key, item]) => (key === "created_at" ? [] : [[key, strip(item)]]))
+            )
+          : value
+  // Times that end a text have a line of their own.
+  const trimmed = strip(value)
+  return (
+    typeof trimmed === "object" && trimmed !== null && "message" in trimmed && typeof trimmed.message === "string"
+      ? { ...trimmed, message: trimmed.message.replace(/\ncreated <time>$/, "") }
+      : trimmed
+  ) as A
+}
+
+/** Removes the time of the root from an answer of `stat`. */
+const withoutTimeOfRoot = (answer: Answer): Answer => {
+  if (!answer.message.startsWith(".: directory\n")) return answer
+  const { modified_at: _, ...rest } = answer.value as Record<string, unknown>
+  return { ...answer, message: answer.message.replace("modified <time>\n", ""), value: rest }
+}
+
+/** Runs a row of the table on a filesystem, and returns what differs from the expectation and from memory. */
+export const faultsOn = (ground: Ground, row: Row): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.gen(function* () {
+    const told = ({ answers, left }: Outcome): Outcome => ({
+      answers: answers
+        .map((answer) => (ground.birthless === true ? withoutCreation(answer) : answer))
+        .map((answer) => (ground.hasTimelessRoot === true ? withoutTimeOfRoot(answer) : answer)),
+      left
+    })
+    const calls = ground.birthless === true ? row.calls.map(withoutCreation) : row.calls
+    const first = told(yield* run(row, memory))
+    const outcome = told(yield* run(row, ground))
+    return [...faultsOf({ ...row, calls }, outcome), ...differences(outcome, first, ground)]
   })

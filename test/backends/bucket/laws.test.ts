@@ -5,11 +5,11 @@ import { laws, policySuite, suite } from "../../../src/testing/index.ts"
 import { Filesystem } from "../../../src/filesystem/Filesystem.ts"
 import { layer } from "../../../src/filesystem/Filesystem.ts"
 import { plant } from "../../../src/testing/Files.ts"
-import { isSoak, runs } from "../../runs.ts"
+import { isSoak, randomPrograms, runs } from "../../runs.ts"
 import { describeMoto, describeRadosgw, freshPrefix, layerOn, moto, openAt, radosgw } from "./servers.ts"
 
 /** A program takes about a second on a server. */
-const programs = isSoak ? 1000 : runs(20)
+const programs = randomPrograms(runs(20), 1000)
 
 /** Returns one law in `every`. A law takes half a second on a server, so only the soak runs all laws. */
 const some = (every: number) => laws.filter((_, index) => isSoak || index % every === 0)
@@ -18,10 +18,10 @@ const some = (every: number) => laws.filter((_, index) => isSoak || index % ever
 const ofMetadata = laws.filter(({ needs }) => needs.some((ability) => ability === "links" || ability === "attributes"))
 
 describeMoto("on moto", () => {
-  suite("Bucket", layerOn(moto), { laws: some(24), programs, links: "downwards" })
+  suite("Bucket", layerOn(moto), { laws: some(24), ...programs, links: "downwards" })
   suite("Bucket with metadata", layerOn(moto, { metadata: true }), {
     laws: ofMetadata.filter((_, index) => isSoak || index % 8 === 0),
-    programs: runs(12),
+    ...randomPrograms(runs(12), 1000),
     links: "downwards"
   })
   policySuite("Bucket", ({ symlinks, ...options }, files) =>
@@ -42,5 +42,5 @@ describeMoto("on moto", () => {
 })
 
 describeRadosgw("on radosgw", () => {
-  suite("Bucket", layerOn(radosgw), { laws: some(10), programs, links: "downwards" })
+  suite("Bucket", layerOn(radosgw), { laws: some(10), ...programs, links: "downwards" })
 })

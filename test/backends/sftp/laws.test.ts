@@ -5,11 +5,11 @@ import { Filesystem, layer } from "../../../src/filesystem/Filesystem.ts"
 import { laws, policySuite, suite } from "../../../src/testing/index.ts"
 import { plant } from "../../../src/testing/Files.ts"
 import { directory } from "../../conformance/filesystems.ts"
-import { isSoak, runs } from "../../runs.ts"
+import { isSoak, randomPrograms, runs } from "../../runs.ts"
 import { channel, describeSftp, freshOn, openPiped } from "./servers.ts"
 
 describeSftp("over a pipe", () => {
-  suite("Sftp", freshOn(openPiped), { programs: runs(100) })
+  suite("Sftp", freshOn(openPiped), randomPrograms(runs(100), 1000))
   policySuite("Sftp", ({ symlinks, ...options }, files) =>
     symlinks !== undefined
       ? undefined
@@ -34,7 +34,7 @@ describeSftp("through sshd", () => {
     freshOn((root) => openPiped(root, {}, {}, channel)),
     {
       laws: laws.filter((_, index) => isSoak || index % 10 === 0),
-      programs: runs(20)
+      ...randomPrograms(runs(20), 1000)
     }
   )
 })

@@ -22,6 +22,8 @@ export type Place =
   | { readonly directory: string; readonly fsync: boolean }
   | { readonly url: string }
   | { readonly file: string }
+  | { readonly nats: string; readonly name: string }
+  | { readonly endpoint: string; readonly bucket: string; readonly prefix: string }
 
 export interface Orders {
   readonly place: Place

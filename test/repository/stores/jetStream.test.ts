@@ -13,10 +13,10 @@ import * as Stream from "effect/Stream"
 import { createHash } from "node:crypto"
 import { BlobStore, HeadStore, Repository, Stores } from "../../../src/index.ts"
 import { deleteOlder, type OwnOperations } from "../../../src/repository/stores/blobs.ts"
-import { storeSuite, suite } from "../../../src/testing/index.ts"
+import { laws, storeSuite, suite } from "../../../src/testing/index.ts"
 import { bytesOf } from "../../../src/testing/stores/blobLaws.ts"
 import { describeNats, type Server, startServer } from "../../journal/nats.ts"
-import { isSoak } from "../../runs.ts"
+import { isSoak, randomPrograms } from "../../runs.ts"
 import { type Gate, gateTo } from "./natsGate.ts"
 
 const head = (sequence: number, author = "ada"): HeadStore.Head => ({
@@ -77,20 +77,15 @@ describeNats("on JetStream", () => {
     { count: isSoak ? 2_600 : 1_100 }
   )
 
-  if (isSoak) {
-    suite(
-      "a repository on NATS",
-      Layer.unwrap(
-        Effect.sync(() =>
-          Layer.provide(
-            Repository.layer({ workspace: "laws" }),
-            Stores.layerJetStream({ servers: [server.url], name: fresh() })
-          )
-        )
-      ),
-      { programs: 2_000 }
-    )
-  }
+  suite(
+    "a repository on NATS",
+    Layer.unwrap(
+      Effect.sync(() =>
+        Layer.provide(Repository.layer({ workspace: "laws" }), Stores.layerJetStream({ servers: [server.url], name: fresh() }))
+      )
+    ),
+    { ...randomPrograms(2, 2_000), laws: isSoak ? laws : [] }
+  )
 
   describe("blobs", () => {
     it.live("of sizes around one part and around 8 MiB are stored, and are read completely and in ranges", () =>

@@ -12,5 +12,10 @@ export const postgresClient = (url: string) => PgClient.layer({ url: Redacted.ma
 export const layerOf = (place: Place): Layer.Layer<StoreServices, unknown> => {
   if ("directory" in place) return Stores.layerDirectory(place)
   if ("file" in place) return Stores.layerSql().pipe(Layer.provide(Stores.sqliteClient(place)))
+  if ("nats" in place) return Stores.layerJetStream({ servers: [place.nats], name: place.name })
+  if ("bucket" in place) {
+    const credentials = { accessKeyId: "TESTKEY", secretAccessKey: Redacted.make("TESTSECRET") }
+    return Stores.layerBucket({ ...place, credentials })
+  }
   return Stores.layerSql().pipe(Layer.provide(postgresClient(place.url)))
 }

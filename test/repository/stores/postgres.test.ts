@@ -4,9 +4,10 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { SqlClient } from "effect/sql/SqlClient"
-import { BlobStore, HeadStore, Stores } from "../../../src/index.ts"
-import { storeSuite } from "../../../src/testing/index.ts"
+import { BlobStore, HeadStore, Repository, Stores } from "../../../src/index.ts"
+import { laws, storeSuite, suite } from "../../../src/testing/index.ts"
 import { clean } from "../../durability/children.ts"
+import { isSoak, randomPrograms } from "../../runs.ts"
 import { answered, expectAnswered, readChain, writer } from "./chain.ts"
 import { postgresClient } from "./places.ts"
 import { describePostgres, server, startServer } from "./postgres.ts"
@@ -35,6 +36,17 @@ describePostgres("on Postgres", () => {
   storeSuite(
     "stores in SQL",
     Effect.map(Effect.promise(server), ({ url }) => layerAt(url, `place${places++}_`))
+  )
+
+  // Workspaces with names of their own share the tables, which take longer to make than a program to run.
+  suite(
+    "a repository on Postgres",
+    Layer.unwrap(
+      Effect.map(Effect.promise(server), ({ url }) =>
+        Layer.provide(Repository.layer({ workspace: `laws ${places++}` }), layerAt(url, "laws_"))
+      )
+    ),
+    { ...randomPrograms(5, 2_000), laws: isSoak ? laws : [] }
   )
 
   it.live("many programs can create the tables at the same time", () =>
