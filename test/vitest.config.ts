@@ -4,31 +4,53 @@ import { defineConfig } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 import { adversarial, buckets, engines, host, smoke } from "./projects.ts"
 
-/** Files that take half a minute and more. They start first, because one of them at the end would run alone. */
+/** Files that take half a minute and more, the longest first. They start first, because one of them at the end would run alone. */
 const long = [
-  "conformance/containerExec",
   "windows/conformance",
+  "backends/bucket/laws",
+  "repository/stores/bucket",
+  "backends/sftp/laws",
+  "backends/sftp/faults",
+  "conformance/containerExec",
+  "repository/workspaces.processes",
+  "differential/realTree",
+  "packaging/pack",
+  "adapters/McpFilesystem.laws",
+  "remote/laws",
+  "security/attack/attack",
+  "interruption/nothingFreezes",
+  "interruption/combinators",
+  "interruption/posixHost",
   "backends/container/sandbox",
   "backends/container/life",
-  "security/attack/attack",
-  "packaging/pack",
-  "interruption/combinators",
-  "interruption/nothingFreezes",
-  "agent/everywhere",
+  "backends/bucket/trees",
+  "documentation/examples",
+  "documentation/guides",
   "conformance/branch",
-  "conformance/posixHostRoots",
-  "durability/kill",
-  "faults/injected",
-  "differential/globs",
+  "agent/everywhere",
+  "adapters/JustBash",
+  "remote/killed",
+  "cli/serve",
+  "history/threads",
+  "runtimes/bundlers",
+  "repository/stores/jetStream",
   "runtime/searcher",
-  "interruption/posixHost"
+  "adapters/McpFilesystem.hostile",
+  "security/escapes.table",
+  "conformance/mutants",
+  "backends/PosixHost.processes",
+  "conformance/posixHostRoots",
+  "differential/globs",
+  "durability/kill",
+  "faults/injected"
 ].map((name) => `/test/${name}.test.ts`)
 
 class LongFirst extends BaseSequencer {
   override async sort(files: Array<TestSpecification>): Promise<Array<TestSpecification>> {
-    const isLong = ({ moduleId }: TestSpecification): boolean => long.some((name) => moduleId.endsWith(name))
+    const place = ({ moduleId }: TestSpecification): number => long.findIndex((name) => moduleId.endsWith(name))
     const sorted = await super.sort(files)
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
+    const first = sorted.filter((file) => place(file) >= 0).toSorted((one, two) => place(one) - place(two))
+    return [...first, ...sorted.filter((file) => place(file) < 0)]
   }
 }
 

@@ -120,7 +120,7 @@ const session = (seed: number): ReadonlyArray<string> => {
   return Array.from({ length: 25 }, () => pick(commands)())
 }
 
-const sessions = Array.from({ length: runs(160) }, (_, seed) => [seed, session(seed)] as const)
+const sessions = Array.from({ length: runs(80) }, (_, seed) => [seed, session(seed)] as const)
 
 const over = <A, E, R>(layer: Layer.Layer<Filesystem.Filesystem, E, R>, use: (fs: IFileSystem) => Promise<A>) =>
   Effect.provide(

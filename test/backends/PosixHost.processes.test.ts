@@ -146,7 +146,7 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
   it.live("returns the same results, order and skipped entries as a search by the primitive operations", () =>
     Effect.gen(function* () {
       yield* warmUp
-      for (let seed = 0; seed < runs(16); seed++) {
+      for (let seed = 0; seed < runs(8); seed++) {
         const next = random(seed)
         const root = freshRoot()
         growAtRandom(root, next)

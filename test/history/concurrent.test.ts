@@ -14,6 +14,7 @@ import type { Algebra } from "../../src/filesystem/Filesystem.ts"
 import type * as Snapshots from "../../src/history/Snapshots.ts"
 import { has, needs } from "../faults/ground.ts"
 import { fsck, hasGit, isSoak, type Place, place, within } from "./badInput.ts"
+import { isOverwritten, overwritten } from "./concurrentContents.ts"
 import type { Orders } from "./concurrentWriter.ts"
 
 const rounds = isSoak ? 200 : 12
@@ -58,7 +59,8 @@ const isLog = (bytes: Uint8Array): boolean => {
 }
 
 const isWhole = (path: string, bytes: Uint8Array): boolean => {
-  if (path.startsWith("replaced-") || path.startsWith("blocks-")) return isSummed(bytes)
+  if (path.startsWith("replaced-")) return isSummed(bytes)
+  if (path.startsWith("blocks-")) return isOverwritten(Buffer.from(bytes))
   if (path.startsWith("log-")) return isLog(bytes)
   // The file is empty between its creation and its only write.
   if (/^(?:kind|comes)-/.test(path)) return ["", "here\n", "a file\n"].includes(Buffer.from(bytes).toString())
@@ -140,6 +142,22 @@ const isUnsteady = ({ detail, reason }: Snapshots.SnapshotError): boolean =>
   reason === "io" && detail.includes("changes each time")
 
 const ready = hasGit && needs("captures under other writers", () => has("mkfifo"), "apt-get install coreutils")
+
+describe("the check of a file that is overwritten in place", () => {
+  it("accepts the begin of a version with the rest of the version before it, and nothing else", () => {
+    const mixed = (first: number, second: number, at: number): Buffer =>
+      Buffer.concat([overwritten(first).subarray(0, at), overwritten(second).subarray(at)])
+    const size = overwritten(1).length
+    for (const at of [7, 8, 65_536, size - 2]) {
+      assert.isTrue(isOverwritten(mixed(10, 9, at)))
+      assert.isFalse(isOverwritten(mixed(9, 10, at)))
+      assert.isFalse(isOverwritten(mixed(10, 8, at)))
+    }
+    assert.isTrue(isOverwritten(overwritten(1)))
+    assert.isFalse(isOverwritten(overwritten(1).subarray(9)))
+    assert.isFalse(isOverwritten(Buffer.concat([mixed(8, 7, 65_536).subarray(0, 131_072), overwritten(8).subarray(131_072)])))
+  })
+})
 
 describe.runIf(ready)("a snapshot that is taken while other processes", () => {
   it.live("replace files contains a whole version of each file", () =>

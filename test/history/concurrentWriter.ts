@@ -6,6 +6,7 @@ import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { writeOut } from "../writeOut.ts"
+import { overwritten } from "./concurrentContents.ts"
 
 export interface Orders {
   readonly root: string
@@ -42,6 +43,9 @@ const summed = (size: number): Buffer => {
   return Buffer.concat([Buffer.from(`${createHash("sha1").update(body).digest("hex")}\n`), body])
 }
 
+/** The number of the latest version of each file that is overwritten in place. */
+const versions = new Map<string, number>()
+
 const steps: Record<Orders["what"], () => void> = {
   replaced: () => {
     const aside = join(outside, `aside-${seed}`)
@@ -58,7 +62,9 @@ const steps: Record<Orders["what"], () => void> = {
   },
   blocks: () => {
     const path = join(root, `blocks-${below(2)}`)
-    const content = summed(2_000_000)
+    const version = (versions.get(path) ?? 0) + 1
+    versions.set(path, version)
+    const content = overwritten(version)
     if (!Fs.existsSync(path)) {
       Fs.writeFileSync(join(outside, "blocks"), content)
       Fs.renameSync(join(outside, "blocks"), path)

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -19,6 +20,7 @@ import * as Remote from "../../src/remote/Remote.ts"
 import type { Unavailable } from "../../src/model/FsError.ts"
 import { handlers } from "../../src/remote/server.ts"
 import { unixAddress } from "./transports.ts"
+import { eventually } from "./eventually.ts"
 
 const memory = Effect.map(InMemory.make(), make)
 
@@ -130,8 +132,7 @@ describe("a server with hostile clients", () => {
           assert.strictEqual((yield* Effect.flip(open("more")))._tag, "Unavailable")
         })
       )
-      yield* Effect.sleep("200 millis")
-      assert.isTrue(Option.isSome(yield* open("again")))
+      yield* eventually(Effect.map(Effect.option(open("again")), (opened) => Option.isSome(Option.flatten(opened))))
     }).pipe(Effect.scoped)
   )
 
@@ -257,8 +258,8 @@ describe("a server with hostile clients", () => {
             hold,
             { discard: true }
           )
-          yield* Effect.sleep("300 millis")
           const other = yield* forge(address)
+          yield* eventually(Effect.map(Effect.exit(Stream.runDrain(other("walk", {}))), Exit.isFailure))
           for (const stream of [
             other("port.watch", { path: "d" }),
             other("walk", {}),
@@ -272,8 +273,7 @@ describe("a server with hostile clients", () => {
           }
         })
       )
-      yield* Effect.sleep("300 millis")
-      yield* Stream.runDrain(send("walk", {}))
+      yield* eventually(Effect.map(Effect.exit(Stream.runDrain(send("walk", {}))), Exit.isSuccess))
     }).pipe(Effect.scoped)
   )
 

@@ -74,6 +74,16 @@ const openWebSocket = (address: string): Socket => {
 const webSocketFrame = (bytes: Uint8Array): Uint8Array =>
   Buffer.concat([Uint8Array.of(0x82, 0x80 | 126, bytes.length >> 8, bytes.length & 255, 0, 0, 0, 0), bytes])
 
+/** Waits until a state of this process stays the same over many turns of its event loop. */
+const quiet = async (state: () => string): Promise<void> => {
+  for (let before = state(), turns = 0; turns < 1000; turns++) {
+    await new Promise((resolve) => setImmediate(resolve))
+    const now = state()
+    if (now !== before) turns = 0
+    before = now
+  }
+}
+
 /** A server that does with each connection what `answer` does. */
 const impostor = (answer: (socket: Socket) => void) =>
   Effect.gen(function* () {
@@ -192,7 +202,7 @@ describe("a server whose client sends false lengths and frames", () => {
           socket.write(wrap(request("port.read", { path: "a.bin", maxBytes: size }, index)))
           socket.write(wrap(request("port.info", {}, `i${index}`)))
         }
-        yield* Effect.sleep("1 second")
+        yield* Effect.promise(() => quiet(() => `${reads} ${socket.writableLength}`))
         const after = process.memoryUsage()
         const grown = after.arrayBuffers + after.heapUsed - before.arrayBuffers - before.heapUsed
         // All answers together would have two gigabytes.

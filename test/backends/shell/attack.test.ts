@@ -4,6 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as TestClock from "effect/testing/TestClock"
 import { execFileSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
@@ -15,6 +17,17 @@ import { toStat } from "../../../src/backends/container/shell/shellRoot.ts"
 import type { Backend } from "../../../src/port/Backend.ts"
 import { p } from "../posixHost.ts"
 import { dash, directory, missing, shells, start } from "./shells.ts"
+
+const silence = 8000
+
+const turn = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
+
+const until = (isSo: () => boolean): Effect.Effect<void> =>
+  Effect.suspend(() => (isSo() ? Effect.void : Effect.andThen(turn, until(isSo))))
+
+/** Lets the time of the test pass as long as an effect runs. */
+const whileTimePasses = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.raceFirst(effect, Effect.forever(Effect.andThen(turn, TestClock.adjust(silence / 8))))
 
 describe("an answer of a shell", () => {
   const end = (more: string) => Buffer.from(`said\nkey 1 0\n${more}`)
@@ -125,24 +138,45 @@ for (const kind of shells) {
       )
     )
 
-    it.live(
+    it.effect(
       "is replaced when it waits silently for a FIFO: the request fails with Timeout, and the next request succeeds",
       () =>
-        Effect.scoped(
-          Effect.gen(function* () {
-            const fifo = join(yield* directory, "fifo")
-            execFileSync("mkfifo", [fifo])
-            const functions = 'hush() { read -r _x <"$1"; }; tell() { sleep 0.1; echo; sleep 0.1; echo; sleep 0.1; }'
-            const session = yield* makeSession(start(kind, { functions }), { silence: 200 })
-            const fault = yield* Effect.flip(session.request({ call: "hush", arguments: [fifo], repeats: true }))
+        Effect.gen(function* () {
+          const scope = yield* Scope.make()
+          const body = Effect.gen(function* () {
+            const at = yield* directory
+            const [fifo, first, second] = [join(at, "fifo"), join(at, "first"), join(at, "second")] as const
+            execFileSync("mkfifo", [fifo, first, second])
+            const hush = 'hush() { : >"$1.begun"; read -r _x <"$1"; }'
+            const tell = 'tell() { echo said; read -r _x <"$1"; echo; read -r _x <"$2"; }'
+            let output = ""
+            const watched = Effect.map(start(kind, { functions: `${hush}; ${tell}` }), (shell) => ({
+              ...shell,
+              stdout: Stream.tap(shell.stdout, (bytes) => Effect.sync(() => (output += Buffer.from(bytes).toString())))
+            }))
+            const session = yield* makeSession(watched, { silence })
+            const hushing = yield* Effect.forkChild(session.request({ call: "hush", arguments: [fifo], repeats: true }))
+            yield* until(() => Fs.existsSync(`${fifo}.begun`))
+            const fault = yield* whileTimePasses(Effect.flip(Fiber.join(hushing)))
             assert.strictEqual(fault._tag, "Timeout")
-            // A shell with some output may take as long as it needs.
-            assert.strictEqual(
-              (yield* session.request({ call: "tell", arguments: [], repeats: false })).output.toString(),
-              "\n\n"
+            // A shell with some output may take as long as it needs, here longer than the limit.
+            const telling = yield* Effect.forkChild(
+              session.request({ call: "tell", arguments: [first, second], repeats: false })
             )
+            for (const [text, awaited] of [
+              ["said\n", first],
+              ["said\n\n", second]
+            ] as const) {
+              yield* until(() => output.endsWith(text))
+              yield* TestClock.adjust((silence * 3) / 4)
+              Fs.writeFileSync(awaited, "go\n")
+            }
+            assert.strictEqual((yield* Fiber.join(telling)).output.toString(), "said\n\n")
           })
-        )
+          const exit = yield* Effect.exit(Scope.provide(body, scope))
+          yield* whileTimePasses(Scope.close(scope, exit))
+          yield* exit
+        })
     )
 
     it.live("reads many small pieces of a large file in few requests, with the right content", () =>
