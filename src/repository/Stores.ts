@@ -217,8 +217,8 @@ export const layerBucket = (options: BucketOptions): Layer.Layer<BlobStore | Hea
  *
  * - If a connection is lost during a `compareAndSet` and more than 15 others have followed when the client is back, it may be
  *   unknown whether the head was replaced. The call then fails with `unavailable`.
- * - A deleted workspace leaves a marker of about 200 bytes. A program that is killed during a `put` leaves parts of one blob, which
- *   nobody reads or deletes.
+ * - A deleted workspace leaves a marker of about 200 bytes. A program that is killed during a `put` leaves parts of one blob. A
+ *   collection of garbage removes them when they are older than its grace period and than one hour.
  * - `put` sends existing content again. `has` and `delete` send one request for each hash.
  * - `storedAt` is by the clock of the server.
  *

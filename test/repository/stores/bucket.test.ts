@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { BlobStore, HeadStore, Stores } from "../../../src/index.ts"
 import { storeSuite } from "../../../src/testing/index.ts"
+import { contentLaws, contentsOn } from "../../journal/contentLaws.ts"
 import { isSoak } from "../../runs.ts"
 import {
   credentials,
@@ -41,6 +42,8 @@ const reasonOf = <A>(effect: Effect.Effect<A, Stores.StoreError>) => Effect.map(
 // A page of a listing has 1,000 keys. The slower server gets fewer blobs.
 describeMoto("on moto", () => {
   storeSuite("stores in a bucket", placeOn(moto), { count: isSoak ? 1_050 : 50 })
+
+  contentLaws("a bucket on moto", Effect.flatMap(placeOn(moto), contentsOn))
 
   it.live("damaged and foreign objects are found or ignored", () =>
     Effect.gen(function* () {

@@ -7,6 +7,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { BlobStore, HeadStore, Stores } from "../../../src/index.ts"
 import { storeSuite } from "../../../src/testing/index.ts"
 import { clean } from "../../durability/children.ts"
+import { contentLaws, contentsOn } from "../../journal/contentLaws.ts"
 import { answered, expectAnswered, readChain, writer } from "./chain.ts"
 import { postgresClient } from "./places.ts"
 import { describePostgres, server, startServer } from "./postgres.ts"
@@ -35,6 +36,11 @@ describePostgres("on Postgres", () => {
   storeSuite(
     "stores in SQL",
     Effect.map(Effect.promise(server), ({ url }) => layerAt(url, `place${places++}_`))
+  )
+
+  contentLaws(
+    "stores in Postgres",
+    Effect.flatMap(Effect.promise(server), ({ url }) => contentsOn(layerAt(url, `place${places++}_`)))
   )
 
   it.live("many programs can make the tables at once", () =>
