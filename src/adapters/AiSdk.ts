@@ -19,7 +19,7 @@ export type {
 } from "./toolCalls.ts"
 
 /**
- * The tested version of the package, and the parts that the adapter supports and lacks.
+ * The tested version of the package, and its features that the adapter supports or does not support.
  *
  * @since 0.1.0
  */

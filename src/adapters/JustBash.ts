@@ -26,7 +26,7 @@ import { type Run, runner } from "./run.ts"
 import type { AdapterSupport } from "./support.ts"
 
 /**
- * The tested version of the package, and the parts that the adapter supports and lacks.
+ * The tested version of the package, and its features that the adapter supports or does not support.
  *
  * @category models
  * @since 0.1.0

@@ -155,7 +155,7 @@ export const layer = (options: { readonly directory: string }): Layer.Layer<KeyV
   Layer.effect(KeyValueStore.KeyValueStore, make(options.directory))
 
 /**
- * The tested version of the package, and the parts that the adapter supports and lacks.
+ * The tested version of the package, and its features that the adapter supports or does not support.
  *
  * @category models
  * @since 0.1.0

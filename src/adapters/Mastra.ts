@@ -33,7 +33,7 @@ import { type Run, runner } from "./run.ts"
 import type { AdapterSupport } from "./support.ts"
 
 /**
- * The tested version of the package, and the parts that the adapter supports and lacks.
+ * The tested version of the package, and its features that the adapter supports or does not support.
  *
  * @category models
  * @since 0.1.0
@@ -45,7 +45,7 @@ export const support: AdapterSupport = {
   maps: [
     "every method of WorkspaceFilesystem that LocalFilesystem has, and walk",
     "errors of the package's own classes; other failures are a FilesystemError with the code of a system call",
-    "expectedMtime: the write replaces exactly the content that had this time, or fails with StaleFileError",
+    "expectedMtime: the write succeeds only if the file still has this modification time; otherwise it fails with StaleFileError",
     "a read-only filesystem: WorkspaceReadOnlyError"
   ],
   missing: [

@@ -28,7 +28,7 @@ import * as Server from "./mcpFilesystem/server.ts"
 import type { AdapterSupport } from "./support.ts"
 
 /**
- * The tested version of the server, and the parts that the adapter supports and lacks.
+ * The tested version of the server, and its features that the adapter supports or does not support.
  *
  * @since 0.1.0
  */

@@ -139,7 +139,7 @@ export const promises = (options?: NodeFsOptions): Effect.Effect<Promises, never
 export const sync = (options?: NodeFsOptions): Effect.Effect<Sync, never, Filesystem> => make(options)
 
 /**
- * The tested version of Node, and the parts that the adapter supports and lacks.
+ * The tested version of Node, and its features that the adapter supports or does not support.
  *
  * @since 0.1.0
  */

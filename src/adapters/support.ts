@@ -1,5 +1,5 @@
 /**
- * The interface that an adapter implements, the tested version, and the parts that the adapter supports and lacks.
+ * The interface that an adapter implements, the tested version, and its features that the adapter supports or does not support.
  *
  * The table of the adapters guide is generated from these values.
  */

@@ -1,6 +1,6 @@
 /**
  * Parses the common forms of `fs-algebra mcp …` without effect/cli. The client waits for the server, and effect/cli would
- * double the loading time. The full command line handles help, errors, and values that look like flags.
+ * double the loading time. The parser of effect/cli handles all other forms: help, errors, and values that look like flags.
  */
 import { parseArgs, type ParseArgsOptionsConfig } from "node:util"
 import type { Settings } from "./settings.ts"

@@ -453,7 +453,7 @@ export const bringBackOpenedOf = (fs: Algebra, opened: Outside.Opened): Effect.E
   importHostFile(fs, Effect.succeed(opened), restoreTargetOf(fs))
 
 /**
- * Restores an archive of `keepArchiveOf` from a file on the host.
+ * Restores an archive that `keepArchiveOf` made, from a file on the host.
  *
  * @internal
  */

@@ -11,6 +11,7 @@ import { concatenate } from "../runtime/buffer.ts"
 import { isBytes } from "../model/realms.ts"
 import { makeRelativeTargets } from "../port/absoluteLinks.ts"
 import type { Backend, Child, Rules, Whole } from "../port/Backend.ts"
+import { readAhead } from "../port/readAhead.ts"
 import * as Request from "../port/Request.ts"
 import { BringingBack, TakingBack } from "../port/Rules.ts"
 import * as Locks from "../runtime/locks.ts"
@@ -61,15 +62,18 @@ const piecesOf = (chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<Uint8Array> 
   return out
 }
 
-/** The largest number of entries of one directory that a client accepts. */
+/** The number of bytes that a stream reads ahead. */
+const maxReadAheadBytes = 4 * 1024 * 1024
+
+/** The maximum number of entries of one directory that a client accepts. */
 const maxListedEntries = 2_000_000
 
 const tooManyComponents = ioError("the server described more entries than the path has")
 
-/** Tests whether a path with this segment stays below the path before it. */
+/** Tests whether a name is one segment that stays inside its directory. */
 const isSegment = (name: string): boolean => name !== "" && name !== "." && name !== ".." && !name.includes("/")
 
-/** Refuses names that lead out of the directory. The client may use the names on another filesystem, as in a copy. */
+/** Refuses names that lead out of the directory, because the client may use the names on another filesystem, as in a copy. */
 const checkChildren = (children: ReadonlyArray<Child>): Effect.Effect<ReadonlyArray<Child>, Fault> => {
   const wrong = children.find(
     ({ addressable, key, name }) =>
@@ -83,7 +87,7 @@ const checkChildren = (children: ReadonlyArray<Child>): Effect.Effect<ReadonlyAr
 export const make = (connection: Connection, info: Info): Backend => {
   const { ask, change, hold, nextId, once, send, stream } = connection
 
-  /** Sends a change with the state of the calling fiber that some backends need. */
+  /** Sends a change with flags from the calling fiber, which some backends need. */
   const changeAt = <A>(
     path: FsPath,
     request: (head: { readonly id: string; readonly path: FsPath }) => Effect.Effect<A, FsError | RpcClientError>
@@ -99,30 +103,34 @@ export const make = (connection: Connection, info: Info): Backend => {
   const stat: Backend["stat"] = (path) =>
     Effect.map(ask(path, send("port.stat", { path })), (stat) => (stat === null ? undefined : statOf(stat, path)))
 
+  const readAt = (path: FsPath, handle: string, offset: number, length: number): Effect.Effect<Uint8Array, Fault> => {
+    const piece = (at: number, left: number): Effect.Effect<Uint8Array, Fault> => {
+      const wanted = Math.min(left, maxContentBytes)
+      const received = once(path, send("port.readAt", { handle, offset: at, length: wanted }))
+      return Effect.map(received, (bytes) => (bytes.length > wanted ? bytes.subarray(0, wanted) : bytes))
+    }
+    if (length <= 0) return Effect.succeed(new Uint8Array(0))
+    if (length <= maxContentBytes) return piece(offset, length)
+    return Effect.gen(function* () {
+      const pieces: Array<Uint8Array> = []
+      for (let at = offset; at < offset + length; at += maxContentBytes) {
+        const bytes = yield* piece(at, offset + length - at)
+        pieces.push(bytes)
+        if (bytes.length < maxContentBytes) break
+      }
+      return concatenate(pieces)
+    })
+  }
+
   const open: Backend["open"] = (path) =>
     Effect.suspend(() => {
       const handle = nextId()
-      return Effect.map(hold(path, send("port.open", { path, handle })), ({ stat }) => ({
-        stat: statOf(stat, path),
-        read: (offset: number, length: number) => {
-          const piece = (at: number, left: number): Effect.Effect<Uint8Array, Fault> => {
-            const wanted = Math.min(left, maxContentBytes)
-            const received = once(path, send("port.readAt", { handle, offset: at, length: wanted }))
-            return Effect.map(received, (bytes) => (bytes.length > wanted ? bytes.subarray(0, wanted) : bytes))
-          }
-          if (length <= 0) return Effect.succeed(new Uint8Array(0))
-          if (length <= maxContentBytes) return piece(offset, length)
-          return Effect.gen(function* () {
-            const pieces: Array<Uint8Array> = []
-            for (let at = offset; at < offset + length; at += maxContentBytes) {
-              const bytes = yield* piece(at, offset + length - at)
-              pieces.push(bytes)
-              if (bytes.length < maxContentBytes) break
-            }
-            return concatenate(pieces)
-          })
-        }
-      }))
+      return Effect.flatMap(hold(path, send("port.open", { path, handle })), ({ stat }) =>
+        readAhead(
+          { stat: statOf(stat, path), read: (offset, length) => readAt(path, handle, offset, length) },
+          maxReadAheadBytes
+        )
+      )
     })
 
   const writeStaged = <E, R>(

@@ -64,7 +64,7 @@ const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
 /**
  * Declares tests that check every law on the filesystem of the layer, and compare random programs with the model.
  *
- * The layer is built anew for each test, and must provide an empty filesystem each time. If laws need further support, the
+ * The layer is built again for each test, and must provide an empty filesystem each time. If laws need further support, the
  * layer must also provide `Bench`. If the filesystem lacks an ability that a law needs, the law is skipped with a reason.
  *
  * @example

@@ -86,7 +86,7 @@ const unavailableFault = (failure: Failure): Fault =>
         detail:
           failure._tag === "MountError"
             ? `a mount could not be copied (${failure.reason})`
-            : `the directory of the filesystem could not be filled (${failure._tag})`,
+            : `the files could not be copied into the directory of the filesystem (${failure._tag})`,
         cause: failure
       }
 

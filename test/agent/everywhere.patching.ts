@@ -40,7 +40,7 @@ const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
     v4a("*** Update File: main.ts", "@@ function close() {", "-  const port = 80", "+  const port = 82"),
     /does not apply: its @@ line names "function close\(\) \{", but there is no such line/
   ],
-  [v4a("*** Update File: twice.txt", "@@", "-x", "+z"), /does not apply: its lines occur both at line 1 and at line 3/],
+  [v4a("*** Update File: twice.txt", "@@", "-x", "+z"), /does not apply: its lines occur at lines 1 and 3/],
   [v4a("*** Update File: main.ts", "@@", " import a"), /changes nothing/],
   [v4a("*** Update File: bin.dat", "@@", "-x", "+z"), /^"bin\.dat" is not .*text/],
   [v4a("*** Update File: d", "@@", "-x", "+z"), /^"d" is not a regular file\. /],

@@ -367,7 +367,7 @@ describe("the guide of an MCP server", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it("names the tools of each kit correctly before the tools are loaded", () => {
+  it("knows the tools of each kit before they are loaded", () => {
     const names = (tools: ReadonlyArray<{ readonly name: string }>) => tools.map(({ name }) => name)
     assert.deepStrictEqual(kits.seven, names(tools.seven))
     assert.deepStrictEqual(kits.extras, names(tools.extras))

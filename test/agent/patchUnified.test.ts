@@ -354,7 +354,7 @@ const bad: ReadonlyArray<Refused> = [
     "two equally near places for a hunk",
     { x: "a\n1\na\n" },
     diff(...head, "@@ -2 +2 @@", "-a", "+b"),
-    /occur both at line 1 and at line 3.*right line number/
+    /occur at lines 1 and 3.*right line number/
   ],
   [
     "a hunk for the end of the file that matches elsewhere",

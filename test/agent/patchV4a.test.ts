@@ -282,23 +282,13 @@ const bad: ReadonlyArray<Refused> = [
   ["a line of a new file without +", {}, v4a("*** Add File: a", "+x", "y"), /^Line 4 of the patch must begin with \+/],
   ["an empty line of a new file", {}, v4a("*** Add File: a", "+x", "", "+y"), /^Line 4 of the patch is empty/],
   ["lines below a deletion", { a: "x\n" }, v4a("*** Delete File: a", "-x"), /^Line 3 .* has no lines of its own/],
-  [
-    "old lines that occur twice",
-    { a: "x\ny\nx\n" },
-    v4a("*** Update File: a", "@@", "-x", "+z"),
-    /both at line 1 and at line 3,/
-  ],
-  [
-    "an @@ whose line occurs twice",
-    { a: "f\nx\nf\nx\n" },
-    v4a("*** Update File: a", "@@ f", "-x", "+z"),
-    /both at line 2 and at line 4,/
-  ],
+  ["old lines that occur twice", { a: "x\ny\nx\n" }, v4a("*** Update File: a", "@@", "-x", "+z"), /at lines 1 and 3,/],
+  ["an @@ whose line occurs twice", { a: "f\nx\nf\nx\n" }, v4a("*** Update File: a", "@@ f", "-x", "+z"), /at lines 2 and 4,/],
   [
     "an @@ whose line occurs twice, in a hunk that only adds lines",
     { a: "f\nx\nf\n" },
     v4a("*** Update File: a", "@@ f", "+z"),
-    /"@@ f" occurs both at line 1 and at line 3/
+    /"@@ f" occurs at lines 1 and 3/
   ],
   [
     "an @@ whose line does not occur",

@@ -189,7 +189,7 @@ describe("the program", () => {
       assert.deepInclude(JSON.parse(ran.err) as object, { error: { _tag: "NotFound", operation: "stat", path: "nope" } })
     }).pipe(Effect.scoped)
   )
-  it.live("works on a copy with --backend memory", () =>
+  it.live("changes only a copy with --backend memory", () =>
     Effect.gen(function* () {
       const root = yield* directory(project)
       const before = yield* fingerprint(root)

@@ -65,7 +65,7 @@ describe("an edit", () => {
     assert.deepStrictEqual(content, utf8("abc"))
   })
 
-  it("works beyond line 2,000", () => {
+  it("replaces text beyond line 2,000", () => {
     const text = "line\n".repeat(5000)
     assert.strictEqual(once(`${text}here\n`, "here", "there"), `${text}there\n`)
   })
@@ -116,7 +116,7 @@ describe("a byte order mark", () => {
     ["UTF-16 that ends within a character", "FF FE 61 00 62", "utf-16le", 4],
     ["UTF-16 with a lone surrogate", "FE FF 00 61 DC 00", "utf-16be", 4],
     ["UTF-32", "FF FE 00 00 61 00 00 00", "utf-8", 0]
-  ])("%s gives NotText", (_, hex, encoding, offset) => {
+  ])("%s is refused with NotText", (_, hex, encoding, offset) => {
     const content = Uint8Array.from(Buffer.from(hex.replaceAll(" ", ""), "hex"))
     assert.deepStrictEqual(refused(content, [{ oldText: "a", newText: "b" }]), { _tag: "NotText", encoding, offset })
   })

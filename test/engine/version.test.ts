@@ -87,7 +87,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("is computed anew at each run of its effect", () =>
+  it.effect("is computed again at each run of its effect", () =>
     Effect.gen(function* () {
       const version = ofHandle(handleOf(utf8("abc"), 2))
       assert.strictEqual(yield* version, expected(utf8("abc")))

@@ -263,7 +263,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("works over a read-only filesystem, and rejects a commit to it", () =>
+  it.effect("keeps changes of a read-only lower filesystem, and fails to commit them", () =>
     Effect.gen(function* () {
       const lower = readOnly(yield* memory({ tree }))
       const fs = overlay(yield* memory())(lower)
@@ -322,7 +322,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("copies a file up correctly for concurrent appends", () =>
+  it.effect("loses no concurrent append to a file that it copies up", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers({ d: { f: "" } })
       const parts = Array.from({ length: 20 }, (_, i) => `<${i}>`)
@@ -334,7 +334,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("copies a file up correctly for concurrent appends at the port, without locks", () =>
+  it.effect("loses no concurrent append at the port, without locks, to a file that it copies up", () =>
     Effect.gen(function* () {
       const lower = yield* InMemory.make({ tree: { d: { f: "old" } } })
       const upper = yield* InMemory.make()

@@ -561,7 +561,7 @@ for i in z.infolist():
     }).pipe(Effect.scoped)
   )
 
-  it.live("is read correctly even if its source reuses one buffer for all reads", () =>
+  it.live("is read completely even if its source reuses one buffer for all reads", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       for (let f = 0; f < 400; f++) Fs.writeFileSync(join(root, `f${f}`), randomBytes(2048))

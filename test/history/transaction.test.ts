@@ -357,7 +357,7 @@ describe("a change of one tree into another, on combinators,", () => {
   })
 
   it.effect.prop(
-    "works for any two trees with a mount, and leaves hidden names on neither side",
+    "replaces any tree with a mount by any other tree, and leaves hidden names on neither side",
     [trees, trees, trees, trees],
     ([one, two, three, four]) =>
       Effect.gen(function* () {

@@ -132,7 +132,7 @@ describe("closing a layer with 1,000 running calls", () => {
 
 describe("after the layer is closed", () => {
   for (const self of [...changing, ...readings].filter(({ name }) => name !== "sink")) {
-    it.live(`${self.name} gives Unavailable and touches nothing`, () =>
+    it.live(`${self.name} fails with Unavailable and touches nothing`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const root = yield* planted

@@ -171,7 +171,7 @@ describe("a content store in a directory", () => {
     })
   )
 
-  it.live("works if two processes put contents concurrently", () =>
+  it.live("stores each content once if two processes put contents concurrently", () =>
     Effect.gen(function* () {
       const directory = fresh()
       const cache = join(inMemory(), "compiled")

@@ -38,7 +38,7 @@ for (const [name, describeServer, start] of [
       })
     )
 
-    it.live("answers the plain requests of a journal with the kinds of faults of every leaf", () =>
+    it.live("answers the plain requests of a journal with the same kinds of faults as every leaf", () =>
       Effect.gen(function* () {
         const { keyPrefix, server } = yield* ground
         const leaf = Leaf.s3FS({ ...server, keyPrefix, streamingThreshold: 4096, chunkSize: 1000 }, { credentials })

@@ -35,7 +35,7 @@ describeSftp("sftpFS", () => {
     })
   )
 
-  it.live("answers the plain requests of a journal with the kinds of faults of every leaf", () =>
+  it.live("answers the plain requests of a journal with the same kinds of faults as every leaf", () =>
     Effect.gen(function* () {
       const { config, privateKey } = yield* ground
       const leaf = Leaf.sftpFS({ ...config, streamingThreshold: 4096, chunkSize: 1000 }, { privateKey })
@@ -96,7 +96,7 @@ describeSftp("sftpFS", () => {
     })
   )
 
-  it.live("is like a leaf over Sftp on another connection", () =>
+  it.live("behaves like a leaf over Sftp on another connection", () =>
     Effect.gen(function* () {
       const root = freshDirectory()
       const leaf = Daemon.layer(Effect.flatMap(openPiped(root), (port) => Leaf.make(make(port), { extended: true })))

@@ -553,7 +553,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.live("works on a disk", () =>
+  it.live("restores a tree on disk, and an undo of the undo brings the changes back", () =>
     Effect.gen(function* () {
       const root = yield* directory
       yield* Effect.gen(function* () {

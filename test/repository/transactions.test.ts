@@ -31,7 +31,7 @@ const until = (test: Effect.Effect<boolean, unknown>): Effect.Effect<void, unkno
   Effect.flatMap(test, (isTrue) => (isTrue ? Effect.void : Effect.andThen(Effect.sleep("5 millis"), until(test))))
 
 describe("a transaction of snapshots", () => {
-  it.live("that fails leaves what another layer has written meanwhile", () =>
+  it.live("that fails keeps the files that another layer has written meanwhile", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const one = yield* open(stores)
@@ -72,7 +72,7 @@ describe("a transaction of snapshots", () => {
     })
   )
 
-  it.live("in another one discards only its own changes when it fails", () =>
+  it.live("inside another transaction discards only its own changes when it fails", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs, snapshots } = yield* open(stores)
@@ -87,7 +87,7 @@ describe("a transaction of snapshots", () => {
     })
   )
 
-  it.live("of two workspaces, one in the other: each commits or discards its own changes", () =>
+  it.live("may contain a transaction of another workspace, and each commits or discards its own changes", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const one = yield* open(stores)
@@ -108,7 +108,7 @@ describe("a transaction of snapshots", () => {
     })
   )
 
-  it.effect("that fails after a collection leaves the old tree whole", () =>
+  it.effect("that fails after a collection keeps the old tree complete", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs, snapshots } = yield* open(stores)
@@ -194,7 +194,7 @@ describe("a transaction beside another writer", () => {
       })
     )
 
-  it.effect("that takes hours stores its content again, so that a later collection leaves the content", () =>
+  it.effect("that takes hours stores its content again, so that a later collection keeps it", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const opened = yield* open(stores)
@@ -281,21 +281,19 @@ describe("the newest commit that a layer knows", () => {
   )
 
   for (const follows of [true, false]) {
-    it.live(
-      `is that of the new workspace after the old one was deleted, ${follows ? "read" : "changed"} by an open layer`,
-      () =>
-        Effect.gen(function* () {
-          const stores = yield* memory
-          const one = yield* open(tapped(stores, (_, call) => call, follows))
-          for (const text of ["1", "2", "3", "4"]) yield* one.fs.write("old", text)
-          const heads = Context.get(stores, HeadStore)
-          yield* heads.delete("w", (yield* heads.get("w"))!)
-          const other = yield* open(stores)
-          yield* other.fs.write("new", "1")
-          if (!follows) yield* one.fs.write("mine", "1")
-          yield* Effect.timeout(until(one.fs.exists("new")), "4 seconds")
-          assert.deepStrictEqual(yield* contentsOf(one.fs), { new: "1", ...(follows ? {} : { mine: "1" }) })
-        })
+    it.live(`belongs to the new workspace if the old one was deleted, ${follows ? "read" : "changed"} by an open layer`, () =>
+      Effect.gen(function* () {
+        const stores = yield* memory
+        const one = yield* open(tapped(stores, (_, call) => call, follows))
+        for (const text of ["1", "2", "3", "4"]) yield* one.fs.write("old", text)
+        const heads = Context.get(stores, HeadStore)
+        yield* heads.delete("w", (yield* heads.get("w"))!)
+        const other = yield* open(stores)
+        yield* other.fs.write("new", "1")
+        if (!follows) yield* one.fs.write("mine", "1")
+        yield* Effect.timeout(until(one.fs.exists("new")), "4 seconds")
+        assert.deepStrictEqual(yield* contentsOf(one.fs), { new: "1", ...(follows ? {} : { mine: "1" }) })
+      })
     )
   }
 })

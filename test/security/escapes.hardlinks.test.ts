@@ -237,7 +237,7 @@ describe("requireConfinement", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("gives Unsupported for a stronger level than the machine has, and names the level", () =>
+  it.live("fails with Unsupported for a stronger level than the machine has, and names the level", () =>
     Effect.gen(function* () {
       const level = (yield* levelHere)!
       const stronger = [...levels.slice(0, levels.indexOf(level)), "virtual" as const, "total" as Level]

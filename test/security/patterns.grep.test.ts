@@ -38,7 +38,7 @@ const ticking = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [Exi
 
 const letters = `${"a".repeat(64)}!`
 
-describe("a catastrophic expression gives a Timeout with the path, and timers fire meanwhile:", () => {
+describe("a catastrophic expression fails with a Timeout that names the path, and timers fire meanwhile:", () => {
   const cases: ReadonlyArray<readonly [name: string, pattern: string | RegExp, text: string, Filesystem.GrepOptions?]> = [
     ["nested quantifiers", "^(a+)+$", letters],
     ["nested quantifiers, lazy", "^(a+?)+?$", letters],
@@ -84,7 +84,7 @@ describe("a catastrophic expression gives a Timeout with the path, and timers fi
   }
 })
 
-describe("an expression that only looks dangerous gives the right matches:", () => {
+describe("an expression that only looks dangerous returns the right matches:", () => {
   const cases: ReadonlyArray<readonly [pattern: string | RegExp, text: string, lines: ReadonlyArray<number>]> = [
     ["^(a+)+$", "aaa\nb\naaaa", [1, 3]],
     ["(x+x+)+y", "xxxxxxy", [1]],
@@ -133,7 +133,7 @@ describe("an expression that only looks dangerous gives the right matches:", () 
     )
   })
 
-  it.live("an expression with an empty match advances, also across lines", () =>
+  it.live("an expression with empty matches still finds every line, also with multiline", () =>
     on({ f: "a\n\nb\n" }, (fs) =>
       Effect.gen(function* () {
         for (const pattern of ["x*", "(?:)|y", "^", "$", "(?=)", "(a*)*?"]) {
@@ -149,7 +149,7 @@ describe("an expression that only looks dangerous gives the right matches:", () 
   )
 })
 
-describe("an invalid expression gives InvalidArgument before any file is read:", () => {
+describe("an invalid expression fails with InvalidArgument before any file is read:", () => {
   const cases: ReadonlyArray<string | RegExp> = [
     "",
     "   ",
@@ -199,7 +199,7 @@ describe("extreme texts:", () => {
   const MiB = 1024 * 1024
   const large = { maxFileSize: 128 * MiB }
 
-  it.live("a line of 64 MB is searched for text, and a hostile expression on it gives a Timeout with the path", () =>
+  it.live("a line of 64 MB is searched for text, and a hostile expression on it fails with a Timeout that names the path", () =>
     on(
       {},
       (fs) =>
@@ -230,7 +230,7 @@ describe("extreme texts:", () => {
     )
   )
 
-  it.live("text that defeats V8's search for text, in files of 32 MB, still gives an answer", () =>
+  it.live("a search for text on which V8's own search takes quadratic time ends, in files of 32 MB", () =>
     Effect.gen(function* () {
       // After a few near misses, V8 searches for more than 250 characters in time proportional to the product of both lengths.
       const { error, isStuck, out } = yield* guarded(`

@@ -25,7 +25,7 @@ const nested = (open: string, close: string, times: number): string => `${open.r
 const braces = (depth: number): string =>
   Array.from({ length: depth }, (_, i) => `{${String.fromCharCode(97 + (i % 26))},`).join("") + `x${"}".repeat(depth)}`
 
-describe("an invalid or excessive glob gives InvalidArgument with the name of the parameter:", () => {
+describe("an invalid or excessive glob fails with InvalidArgument that names the parameter:", () => {
   const cases: ReadonlyArray<string> = [
     "",
     " \t",
@@ -119,7 +119,7 @@ const counting = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [A,
     )
   })
 
-describe("a test takes at most as many steps as the pattern's length times the name's:", () => {
+describe("matching a name takes at most as many steps as the pattern's length times the name's:", () => {
   const long = "a".repeat(255)
   const cases: ReadonlyArray<readonly [name: string, pattern: string, tree: InMemory.Tree, found: number]> = [
     ["twenty stars", `${"*a".repeat(20)}*b`, { [long]: "" }, 0],

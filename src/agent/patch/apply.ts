@@ -364,11 +364,11 @@ const tooMuch = (hunkContext: Where): Refused =>
 
 const ambiguous = (hunkContext: Where, places: ReadonlyArray<number>, anchor?: string): Refused => {
   const what = anchor === undefined ? "its lines occur" : `the line ${quoted(`@@ ${anchor}`)} occurs`
-  const at = places.map((line) => line + 1).join(" and at line ")
+  const lines = places.map((line) => line + 1)
   const remedy = "Give more lines of context"
   return refuseHunk(
     hunkContext,
-    `${what} both at line ${at}, and the hunk does not say which place is meant`,
+    `${what} at lines ${lines.slice(0, -1).join(", ")} and ${lines.at(-1)}, and the hunk does not say which of them is meant`,
     `Nothing was changed. ${remedy}${hunkContext.patch.form === "v4a" ? ", or add an @@ line that quotes a unique line above the right place" : ", or the right line number in @@"}.`
   )
 }

@@ -41,8 +41,8 @@ const attributesOf = (answer: Answer): Attributes | undefined | Refused => {
 }
 
 /**
- * Looks at several paths in one round trip. Follows no link, except at the path `followed`. Each result is an effect of its
- * own, because a failure at one path says nothing about the paths before it.
+ * Reads the attributes of several paths in one round trip. Follows no link, except at the path `followed`. Each result is a
+ * separate effect, because a failure at one path says nothing about the paths before it.
  */
 export const lookAll = (
   session: Session,
@@ -84,11 +84,11 @@ const extended = (session: Session, name: string, ...fields: ReadonlyArray<Field
 export const makeDirectory = (session: Session, path: RemotePath) => status(session, Type.mkdir, [path, {}], true)
 export const removeFile = (session: Session, path: RemotePath) => status(session, Type.remove, [path], true)
 export const removeDirectory = (session: Session, path: RemotePath) => status(session, Type.rmdir, [path], true)
-/** Renames an entry. OpenSSH refuses an existing target; the protocol requires that. */
+/** Renames an entry. Fails if the target exists, as the protocol requires. */
 export const renameNew = (session: Session, from: RemotePath, to: RemotePath) => status(session, Type.rename, [from, to], true)
 export const renameOver = (session: Session, from: RemotePath, to: RemotePath) => extended(session, posixRename, from, to)
 export const hardlink = (session: Session, from: RemotePath, to: RemotePath) => extended(session, hardlinking, from, to)
-/** Makes a link. OpenSSH expects the target first, unlike the specification. */
+/** Makes a symlink. OpenSSH expects the target first, unlike the specification. */
 export const makeLink = (session: Session, path: RemotePath, target: RemotePath) =>
   status(session, Type.symlink, [target, path], true)
 /** Sets attributes, and follows links. */
@@ -97,7 +97,7 @@ export const setAttributes = (session: Session, path: RemotePath, values: Attrib
 export const setLinkAttributes = (session: Session, path: RemotePath, values: Attributes) =>
   extended(session, lsetstat, path, values)
 
-/** Tests whether the disk below a path has no space or no entries left. */
+/** Tests whether the disk of a path has no space or no inodes left. */
 export const isDiskFull = (session: Session, path: RemotePath): Effect.Effect<boolean, Failure> =>
   !session.extensions.has(statvfs)
     ? Effect.succeed(false)
@@ -124,8 +124,8 @@ export const closeQuietly = (session: Session, open: Open): void => {
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /**
- * Opens a file or directory. Must run in an uninterruptible region. If the caller is interrupted while the request is under
- * way, the handle is closed when the answer arrives.
+ * Opens a file or directory. Must run in an uninterruptible region. If the caller is interrupted before the answer, the handle
+ * is closed when the answer arrives.
  */
 const acquire = (session: Session, request: Omit<Request, "onAnswer">, restore: Restore): Effect.Effect<Open, Failure> =>
   Effect.suspend(() => {
@@ -182,102 +182,118 @@ export const withFile = <A, E, R>(
 
 export const readFlag = OpenFlag.read
 
+const found = (attributes: Attributes | undefined): Effect.Effect<Attributes, Failure> =>
+  attributes === undefined ? Effect.fail(new Refused(StatusCode.noSuchFile, "")) : Effect.succeed(attributes)
+
 export const fileAttributes = (session: Session, { handle }: Open): Effect.Effect<Attributes, Failure> =>
-  Effect.flatMap(ask(session, { type: Type.fstat, fields: [handle] }, attributesOf), (found) =>
-    found === undefined ? Effect.fail(new Refused(StatusCode.noSuchFile, "")) : Effect.succeed(found)
-  )
+  Effect.flatMap(ask(session, { type: Type.fstat, fields: [handle] }, attributesOf), found)
 
 export const setFileAttributes = (session: Session, { handle }: Open, values: Attributes): Effect.Effect<void, Failure> =>
   status(session, Type.fsetstat, [handle, values], false)
 
-export const sync = (session: Session, { handle }: Open): Effect.Effect<void, Failure> =>
-  session.extensions.has(fsyncing) ? status(session, Type.extended, [fsyncing, handle], false) : Effect.void
+/** Sets attributes of an open file, unless the server refuses, and closes the file. Returns its attributes. One round trip. */
+export const setAndClose = (session: Session, open: Open, values: Attributes): Effect.Effect<Attributes, Failure> =>
+  Effect.suspend(() => {
+    const { handle } = open
+    open.isClosed = true
+    return Effect.flatMap(
+      session.askAll([
+        { type: Type.fsetstat, fields: [handle, values] },
+        { type: Type.fstat, fields: [handle] },
+        { type: Type.close, fields: [handle] }
+      ]),
+      ([set, attributes, closed]) =>
+        Effect.andThen(
+          Effect.andThen(parse(set!, refusalOf).pipe(Effect.catchTag("Refused", () => Effect.void)), parse(closed!, refusalOf)),
+          Effect.flatMap(parse(attributes!, attributesOf), found)
+        )
+    )
+  })
 
-/** Copies the first bytes of a file into another file on the server. */
+/** Copies the first `length` bytes of a file into another file on the server. */
 export const copyOnServer = (session: Session, from: Open, length: number, to: Open): Effect.Effect<void, Failure> =>
   status(session, Type.extended, [copyData, from.handle, 0n, BigInt(length), to.handle, 0n], false)
 
-/** Closes a written file. Its failure may mean that bytes are lost. */
+/** Closes a written file. A failure may mean that bytes are lost. */
 export const close = (session: Session, open: Open): Effect.Effect<void, Failure> =>
   Effect.suspend(() => {
     open.isClosed = true
     return status(session, Type.close, [open.handle], false)
   })
 
-const dataOf =
-  (maxBytes: number) =>
-  (answer: Answer): Uint8Array | Refused => {
-    if (answer.type !== Type.data) {
-      const refusal = expect(answer, Type.data)
-      return refusal?.code === StatusCode.endOfFile ? new Uint8Array() : refusal!
-    }
-    const bytes = answer.body.bytes()
-    if (bytes.length > maxBytes) throw new Malformed(`it sends ${bytes.length} bytes where ${maxBytes} were asked for`)
-    return bytes
-  }
-
-/** Splits a range into parts that one request can transfer. */
-const split = (offset: number, length: number, part: number): ReadonlyArray<{ readonly at: number; readonly length: number }> =>
-  Array.from({ length: Math.ceil(length / part) }, (_, nth) => ({
+/** Splits a range into parts of about the same size that one request can transfer. */
+const split = (
+  offset: number,
+  length: number,
+  largest: number
+): ReadonlyArray<{ readonly at: number; readonly length: number }> => {
+  const count = Math.ceil(length / largest)
+  const part = Math.min(largest, Math.ceil(length / count / pageBytes) * pageBytes)
+  return Array.from({ length: Math.ceil(length / part) || 0 }, (_, nth) => ({
     at: offset + nth * part,
     length: Math.min(part, length - nth * part)
   }))
+}
 
-/** The largest range of one call. */
+const pageBytes = 4 * 1024
+
+/** The maximum length of a range in one call, in bytes. */
 const maxRange = 8 * 1024 * 1024
 
-/** A part of a range, and the bytes of it that have been received. */
+/** A part of a range, and the number of bytes that have been received for it. */
 interface Part {
   readonly at: number
   readonly length: number
-  bytes: Uint8Array
   received: number
 }
 
-/** Adds an answer to a part. A short answer is copied, so that many short ones take no more memory than the part. */
-const addTo = (part: Part, bytes: Uint8Array): void => {
-  if (bytes.length === part.length) part.bytes = bytes
-  else {
-    if (part.received === 0) part.bytes = new Uint8Array(part.length)
-    part.bytes.set(bytes, part.received)
+/** Returns the number of bytes of an answer with data. Zero means that the file has ended. */
+const dataBytesOf =
+  (maxBytes: number) =>
+  ({ body, contentBytes, type }: Answer): number | Refused => {
+    if (contentBytes !== undefined) return contentBytes
+    if (type === Type.data) {
+      throw new Malformed(`it sends ${body.bytes().length} bytes where ${maxBytes} were asked for`)
+    }
+    const refusal = expect({ body, type }, Type.data)
+    return refusal?.code === StatusCode.endOfFile ? 0 : refusal!
   }
-  part.received += bytes.length
-}
 
 /** Reads a range with pipelined requests. The result is shorter than 8 MiB only if the range or the file ends. */
 export const read = (session: Session, { handle }: Open, offset: number, length: number): Effect.Effect<Uint8Array, Failure> =>
   Effect.gen(function* () {
-    let all = split(offset, Math.min(length, maxRange), session.maxRead).map((part): Part => ({
-      ...part,
-      bytes: new Uint8Array(),
-      received: 0
-    }))
+    const range = Math.min(length, maxRange)
+    let parts = split(0, range, session.maxRead).map((part): Part => ({ ...part, received: 0 }))
+    // Made when the first bytes arrive, so that a size that the server made up costs no memory.
+    let bytes: Uint8Array | undefined
+    const requestOf = ({ at, length, received }: Part): Request => ({
+      type: Type.read,
+      fields: [handle, BigInt(offset + at + received), length - received],
+      answerBytes: length - received,
+      takeContent: (arrived) => {
+        if (arrived > length - received) return undefined
+        bytes ??= new Uint8Array(range)
+        return bytes.subarray(at + received, at + received + arrived)
+      }
+    })
     // A server may send less than was asked for. Then the rest of that part is asked for again.
-    for (let open: ReadonlyArray<Part> = all; open.length > 0; open = all.filter((part) => part.received < part.length)) {
-      const answers = yield* session.askAll(
-        open.map(({ at, length, received }) => ({
-          type: Type.read,
-          fields: [handle, BigInt(at + received), length - received],
-          answerBytes: length - received
-        }))
-      )
+    for (let open = parts; open.length > 0; open = parts.filter(({ length, received }) => received < length)) {
+      const answers = yield* session.askAll(open.map(requestOf))
       for (const [nth, answer] of answers.entries()) {
         const part = open[nth]!
-        const bytes = yield* parse(answer, dataOf(part.length - part.received))
-        if (bytes.length === 0) {
-          // The file ends in this part. Discard all later parts, because their bytes would not be contiguous.
-          all = all.slice(0, all.indexOf(part) + 1)
-          part.bytes = part.bytes.subarray(0, part.received)
-          all[all.length - 1] = { ...part, length: part.received }
-          break
-        }
-        addTo(part, bytes)
+        const received = yield* parse(answer, dataBytesOf(part.length - part.received))
+        part.received += received
+        if (received > 0) continue
+        // The file ends in this part. Discard all later parts, because their bytes would not be contiguous.
+        parts = [...parts.slice(0, parts.indexOf(part)), { ...part, length: part.received }]
+        break
       }
     }
-    return concatenate(all.map(({ bytes }) => bytes))
+    const { at, length: last } = parts.at(-1) ?? { at: 0, length: 0 }
+    return at + last === range && bytes !== undefined ? bytes : (bytes ?? new Uint8Array()).slice(0, at + last)
   })
 
-/** Reads a file of the given size, or up to its end. A size that the server made up costs no memory. */
+/** Reads a file of the given size, or up to its end. Reserves no memory for a size that the server only claims. */
 export const readWhole = (session: Session, open: Open, size: number): Effect.Effect<Uint8Array, Failure> => {
   const parts: Array<Uint8Array> = []
   const next = (offset: number): Effect.Effect<Uint8Array, Failure> =>
@@ -289,24 +305,42 @@ export const readWhole = (session: Session, open: Open, size: number): Effect.Ef
   return next(0)
 }
 
-/** Writes bytes with pipelined requests. */
-export const write = (
+const writeRequests = (session: Session, { handle }: Open, offset: number, bytes: Uint8Array, isChange: boolean) =>
+  split(0, bytes.length, session.maxWrite).map(({ at, length }): Request => ({
+    type: Type.write,
+    fields: [handle, BigInt(offset + at), bytes.subarray(at, at + length)],
+    isChange
+  }))
+
+const checkAll = (answers: ReadonlyArray<Answer>): Effect.Effect<void, Failure> =>
+  Effect.forEach(answers, (answer) => parse(answer, refusalOf), { discard: true })
+
+/** Writes bytes with pipelined requests. Fails with the first failure. */
+export const write = (session: Session, open: Open, offset: number, bytes: Uint8Array): Effect.Effect<void, Failure> =>
+  Effect.flatMap(session.askAll(writeRequests(session, open, offset, bytes, false)), checkAll)
+
+/**
+ * Writes the last bytes of a file, flushes the file to disk if `isDurable`, and returns its attributes. Takes one round trip,
+ * because a server must process the requests for one file in their order. Fails with the first failure.
+ */
+export const writeLast = (
   session: Session,
-  { handle }: Open,
+  open: Open,
   offset: number,
   bytes: Uint8Array,
-  isChange = false
-): Effect.Effect<void, Failure> =>
-  Effect.flatMap(
-    session.askAll(
-      split(0, bytes.length, session.maxWrite).map(({ at, length }) => ({
-        type: Type.write,
-        fields: [handle, BigInt(offset + at), bytes.subarray(at, at + length)],
-        isChange
-      }))
-    ),
-    (answers) => Effect.forEach(answers, (answer) => parse(answer, refusalOf), { discard: true })
+  { isChange = false, isDurable }: { readonly isDurable: boolean; readonly isChange?: boolean }
+): Effect.Effect<Attributes, Failure> => {
+  const { handle } = open
+  const isSynced = isDurable && session.extensions.has(fsyncing)
+  return Effect.flatMap(
+    session.askAll([
+      ...writeRequests(session, open, offset, bytes, isChange),
+      ...(isSynced ? [{ type: Type.extended, fields: [fsyncing, handle] }] : []),
+      { type: Type.fstat, fields: [handle] }
+    ]),
+    (answers) => Effect.andThen(checkAll(answers.slice(0, -1)), Effect.flatMap(parse(answers.at(-1)!, attributesOf), found))
   )
+}
 
 const listedOf = (answer: Answer): ReadonlyArray<Listed> | undefined | Refused => {
   const refusal = expect(answer, Type.name)
@@ -321,13 +355,13 @@ const listedOf = (answer: Answer): ReadonlyArray<Listed> | undefined | Refused =
   return names
 }
 
-/** The most READDIR requests that wait for an answer. Each answer of OpenSSH has up to 100 names. */
+/** The maximum number of READDIR requests that wait for an answer. Each answer of OpenSSH has up to 100 names. */
 const maxListingRequests = 16
 
-/** The bytes of an answer with 100 names, roughly. */
+/** The approximate size of an answer with 100 names, in bytes. */
 const listingAnswerBytes = 32 * 1024
 
-/** The most bytes of all names of a directory. */
+/** The maximum size of all names of a directory together, in bytes. */
 const maxListingBytes = 64 * 1024 * 1024
 
 /**

@@ -1,4 +1,4 @@
-/** Finds the entry of a path on the server, and translates the refusals of the server. */
+/** Finds the entry of a path on the server, and converts the server's refusals to faults. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import { type FileStat, type Kind, stat as makeStat } from "../../model/Entry.ts"
@@ -16,13 +16,13 @@ import { type Attributes, StatusCode } from "./wire.ts"
 
 export interface Site {
   readonly link: Link
-  /** The directory on the server, without links. */
+  /** The path of the root on the server, without links. */
   readonly root: string | Buffer
   readonly isDurable: boolean
   readonly mayReplaceUnsafely: boolean
   readonly mayRemoveLeftovers: boolean
   readonly maxEntries: number
-  /** The server's time in seconds when it last received the content of a file from this layer. */
+  /** The modification time, in seconds by the server's clock, of the last file that this layer has written. */
   readonly clock: { seconds: number | undefined }
 }
 
@@ -55,40 +55,46 @@ export const toStat = (path: FsPath, attributes: Attributes): FileStat => {
 
 const hasNul = (path: string | Buffer): boolean => path.includes("\0")
 
-/** Returns the paths on the server of the root, of each directory above an entry, and of the entry. */
+/** Returns the server's paths of the root, of each directory above an entry, and of the entry. */
 export const pathsAlong = (site: Site, path: FsPath): ReadonlyArray<string | Buffer> => {
   const all: Array<string | Buffer> = [site.root]
   if (path !== root) for (const segment of path.split("/")) all.push(below(all.at(-1)!, segment))
   return all
 }
 
+type Look = Effect.Effect<Attributes | undefined, Calls.Failure>
+
+/** Returns the entries up to the first that is not a directory, because the server follows a link in the middle of a path. */
+const seenAlong = Effect.fnUntraced(function* (
+  looks: ReadonlyArray<Look>
+): Effect.fn.Return<ReadonlyArray<Attributes | undefined>, Calls.Failure> {
+  const seen: Array<Attributes | undefined> = []
+  for (const look of looks) {
+    const found = yield* look
+    seen.push(found)
+    if (found === undefined || kindOf(found) !== "directory") break
+  }
+  const [top] = seen
+  return top === undefined || kindOf(top) !== "directory" ? yield* Effect.fail(rootGone) : seen
+})
+
 /**
- * Looks at the root, at each directory above an entry, and at the entry, in one round trip.
+ * Reads the attributes of the root, of each directory above an entry, and of the entry, in one round trip.
  *
- * The server follows a link in the middle of a path, so an answer counts only if all answers before it are directories.
+ * The server follows links in the middle of a path. So an answer is valid only if all answers before it are directories.
  */
 export const lookAlong = (
   session: Session,
   site: Site,
   path: FsPath
-): Effect.Effect<ReadonlyArray<Attributes | undefined>, Calls.Failure> =>
-  Effect.gen(function* () {
-    const paths = pathsAlong(site, path)
-    if (paths.some(hasNul)) return yield* Effect.fail(invalidName)
-    const answers = yield* Calls.lookAll(session, paths, site.root)
-    const seen: Array<Attributes | undefined> = []
-    for (const answer of answers) {
-      const found = yield* answer
-      seen.push(found)
-      if (found === undefined || kindOf(found) !== "directory") break
-    }
-    const [top] = seen
-    return top === undefined || kindOf(top) !== "directory" ? yield* Effect.fail(rootGone) : seen
-  })
+): Effect.Effect<ReadonlyArray<Attributes | undefined>, Calls.Failure> => {
+  const paths = pathsAlong(site, path)
+  return paths.some(hasNul) ? Effect.fail(invalidName) : Effect.flatMap(Calls.lookAll(session, paths, site.root), seenAlong)
+}
 
 /**
- * Looks at the root, at each directory above many entries, and at the entries, each once. Returns `undefined` for an entry that
- * is not below directories, or at which the server permits no look.
+ * Reads the attributes of the root, of each directory above many entries, and of the entries, each once. Returns `undefined`
+ * for an entry without a directory above it, and for an entry whose path contains NUL.
  */
 export const lookAlongAll = (
   session: Session,
@@ -127,13 +133,36 @@ export const lookAlongAll = (
 
 /** Finds the place of an entry. Fails with NotFound or NotADirectory if there is no directory above it. */
 export const placeOf = (session: Session, site: Site, path: FsPath): Effect.Effect<Place, Calls.Failure> =>
-  Effect.flatMap(lookAlong(session, site, path), (seen) => {
-    const paths = pathsAlong(site, path)
-    if (seen.length === paths.length) return Effect.succeed({ at: paths.at(-1)!, found: seen.at(-1) })
-    return Effect.fail(seen.at(-1) === undefined ? notFound : notADirectory)
-  })
+  Effect.flatMap(lookAlong(session, site, path), (seen) => placeIn(pathsAlong(site, path), seen))
 
-/** Makes the server's own words safe to show. */
+const placeIn = (
+  paths: ReadonlyArray<string | Buffer>,
+  seen: ReadonlyArray<Attributes | undefined>
+): Effect.Effect<Place, Calls.Failure> =>
+  seen.length === paths.length
+    ? Effect.succeed({ at: paths.at(-1)!, found: seen.at(-1) })
+    : Effect.fail(seen.at(-1) === undefined ? notFound : notADirectory)
+
+/** Looks at a path on the server, and finds the place of an entry, in one round trip. */
+export const lookAndPlace = (
+  session: Session,
+  site: Site,
+  at: string | Buffer,
+  path: FsPath
+): Effect.Effect<
+  { readonly found: Attributes | undefined; readonly place: Effect.Effect<Place, Calls.Failure> },
+  Calls.Failure
+> => {
+  const paths = pathsAlong(site, path)
+  return Effect.flatMap(Calls.lookAll(session, [at, ...paths], site.root), ([look, ...looks]) =>
+    Effect.map(look!, (found) => ({
+      found,
+      place: Effect.flatMap(seenAlong(looks), (seen) => placeIn(paths, seen))
+    }))
+  )
+}
+
+/** Returns the server's own message in a form that is safe to show. */
 const said = ({ code, message }: Refused): string => {
   const words = message
     .replace(/[^\x20-\x7e]+/g, " ")
@@ -159,7 +188,7 @@ export const faultOf = (failure: Fault | Refused): Fault => {
   }
 }
 
-/** Fails with the fault for a change that the server refused without a reason. */
+/** Fails with the fault for a refused change. If the server gave no reason, tests whether its disk is full. */
 export const refuse = (session: Session, site: Site, refused: Refused): Effect.Effect<never, Calls.Failure> =>
   refused.code !== StatusCode.failure
     ? Effect.fail(faultOf(refused))
@@ -179,13 +208,13 @@ export const onRefused = <A, B>(
     failure instanceof Refused ? handle(failure) : Effect.fail(failure)
   )
 
-/** The age at which a temporary file of another machine counts as a leftover. */
+/** The age in seconds at which a temporary file of another machine is a leftover. */
 const leaseSeconds = 24 * 60 * 60
 
 /**
- * Tests whether a file is a leftover: a temporary file of a process of this machine that has ended, or one of another machine
- * that nobody has written to for a day. The day is measured with the server's clock, because the clock of this machine may be
- * wrong. So a layer that has not written yet finds none of other machines.
+ * Tests whether a file is a leftover: a temporary file of an ended process of this machine, or a file of another machine that
+ * is older than a day. Measures the day by the server's clock, because the clock of this machine may be wrong. A layer learns
+ * the server's time from its first write, so until then it finds no leftovers of other machines.
  */
 export const isLeftover = ({ clock: { seconds } }: Site, name: string, attributes: Attributes): boolean =>
   kindOf(attributes) === "file" &&

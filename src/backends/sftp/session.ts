@@ -1,9 +1,9 @@
 /**
- * One SFTP session over a pair of byte streams: pipelined requests, their answers, and an end if the server breaks the
- * protocol or is silent.
+ * One SFTP session over a pair of byte streams, with pipelined requests. The session ends if the server violates the protocol
+ * or stops answering.
  *
- * The package `ssh2` has an SFTP client too. It decodes names as UTF-8, which changes some of them, and accepts packets of any
- * size, so this module speaks the protocol itself.
+ * This module implements the protocol itself. The SFTP client of the package `ssh2` decodes names as UTF-8, which changes some
+ * names, and accepts packets of any size.
  */
 import * as Effect from "effect/Effect"
 import type { Readable, Writable } from "node:stream"
@@ -23,15 +23,22 @@ export interface Request {
   readonly fields: ReadonlyArray<Field>
   /** True for a change that another program can see. Its outcome is unknown if the connection is lost before the answer. */
   readonly isChange?: boolean
-  /** The number of bytes that the answer may have, if they are many. A slow network needs time for them. */
+  /** The expected size of a large answer, in bytes. A slow network needs more time for it. */
   readonly answerBytes?: number
   /** Receives the answer even if the fiber that sent the request has been interrupted. */
   readonly onAnswer?: (answer: Answer) => void
+  /**
+   * Returns the array for the content of an answer that is data of this many bytes, or `undefined` if there are too many. The
+   * content is then copied once, from what the connection has received. The answer has no body.
+   */
+  readonly takeContent?: (length: number) => Uint8Array | undefined
 }
 
 export interface Answer {
   readonly type: number
   readonly body: Reader
+  /** The number of bytes of content that the array of the request has received. */
+  readonly contentBytes?: number
 }
 
 /** The failure of a request whose connection was lost. */
@@ -59,7 +66,7 @@ export class Refused {
 
 export interface Session {
   readonly extensions: ReadonlySet<string>
-  /** The largest number of bytes that one request reads or writes. */
+  /** The maximum number of bytes that one request reads. `maxWrite` is the same for writes. */
   readonly maxRead: number
   readonly maxWrite: number
   /** Sends requests without waiting between them, and returns their answers in the same order. */
@@ -70,29 +77,36 @@ export interface Session {
   readonly close: () => void
 }
 
-/** The largest number of requests that wait for an answer. Others wait in a queue. */
+/** The maximum number of requests that wait for an answer. Further requests wait in a queue. */
 const maxInFlight = 64
-/** The largest number of bytes in requests that wait for an answer, except for a single request. */
+/** The maximum number of bytes in requests that wait for an answer. A single request may be larger. */
 const maxBytesInFlight = 4 * 1024 * 1024
-/** The largest packet that a server may send. OpenSSH sends at most 256 KiB. */
+/** The maximum size of a packet from the server, in bytes. OpenSSH sends at most 256 KiB. */
 const maxPacketBytes = 1024 * 1024
-/** The bytes that any server reads and writes in one request. */
+/** The number of bytes that every server can read or write in one request. */
 const commonBytes = 32 * 1024
-/** A server that permits less in one request would cost too many requests. */
+/**
+ * The minimum number of bytes that a server must permit in one request. With fewer bytes, a file would need too many requests.
+ */
 const leastBytes = 4 * 1024
-/** The most bytes of a read or write, whatever the server permits. */
+/** The maximum number of bytes of a read or write, even if the server permits more. */
 const largestBytes = 255 * 1024
-/** A slow network needs a second for this many bytes. */
+/** The speed of the slowest supported network, in bytes per second. */
 const bytesPerSecond = 64 * 1024
 
-/** The precision with which the time of an answer is measured. */
+/** The number of ticks in the timeout of an answer. */
 const ticksPerAnswer = 16
+
+/** The bytes of an answer with data before its content: its length, its type, its id, and the length of the content. */
+const dataHeaderBytes = 13
+
+const noBody = new Reader(Buffer.alloc(0))
 
 interface Waiting {
   readonly request: Request
   readonly settle: (answer: Answer | Lost) => void
   bytes: number
-  /** The tick after which the answer is late. */
+  /** The tick after which the answer has timed out. */
   deadline: number
 }
 
@@ -102,7 +116,10 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
   Effect.suspend(() => {
     const { input, output } = transport
     let queue: Array<Waiting> = []
-    /** The number of requests at the start of the queue that have been sent. To remove each would take too long. */
+    /**
+     * The number of requests at the start of the queue that have been sent. They are removed in groups, because removing each
+     * one would take too long.
+     */
     let sent = 0
     const inFlight = new Map<number, Waiting>()
     let bytesInFlight = 0
@@ -111,8 +128,10 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
     let ended: Fault | undefined
     let received: Array<Buffer> = []
     let receivedBytes = 0
+    /** The content that is being received, with the answer that it belongs to. */
+    let content: { readonly id: number; readonly into: Uint8Array; at: number } | undefined
     let onVersion: ((version: Fault | Reader) => void) | undefined
-    // The time is counted in ticks, so that a machine that slept gives the server time to answer.
+    // The timer counts ticks, so that the server still has time to answer after this machine was suspended.
     const tickMillis = Math.max(5, answerMillis / ticksPerAnswer)
     let tick = 0
 
@@ -121,6 +140,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       ended = fault
       clearInterval(timer)
       received = []
+      content = undefined
       onVersion?.(fault)
       const started = [...inFlight.values()]
       inFlight.clear()
@@ -145,14 +165,20 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       output.write(packet)
     }
 
+    const mayBeSent = (): boolean =>
+      sent < queue.length && inFlight.size < maxInFlight && (inFlight.size === 0 || bytesInFlight < maxBytesInFlight)
+
     const pump = (): void => {
-      while (sent < queue.length && inFlight.size < maxInFlight) {
-        if (inFlight.size > 0 && bytesInFlight >= maxBytesInFlight) return
+      if (!mayBeSent()) return
+      // One system call for all requests.
+      output.cork()
+      while (mayBeSent()) {
         send(queue[sent++]!)
         if (sent < 1024 && sent < queue.length) continue
         queue = queue.slice(sent)
         sent = 0
       }
+      output.uncork()
     }
 
     const accept = (packet: Buffer): void => {
@@ -164,25 +190,59 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
         onVersion = undefined
         return
       }
-      const id = body.u32()
+      answerTo(body.u32(), { type, body })
+    }
+
+    const answerTo = (id: number, answer: Answer): void => {
       const waiting = inFlight.get(id)
       if (waiting === undefined) throw new Malformed("it answers a request that was not sent")
       inFlight.delete(id)
       bytesInFlight -= waiting.bytes
       answerBytesInFlight -= waiting.request.answerBytes ?? 0
-      waiting.settle({ type, body })
+      waiting.settle(answer)
       pump()
+    }
+
+    /** Begins to receive content, if the packet has data and its request has an array for it. */
+    const beginContent = (header: Buffer, length: number): boolean => {
+      const contentBytes = header.readUInt32BE(9)
+      if (header[4] !== Type.data || 4 + length !== dataHeaderBytes + contentBytes) return false
+      const id = header.readUInt32BE(5)
+      const into = inFlight.get(id)?.request.takeContent?.(contentBytes)
+      if (into !== undefined) content = { id, into, at: 0 }
+      return into !== undefined
+    }
+
+    /** Copies a chunk into the content. Returns the rest of the chunk. */
+    const addContent = ({ at, id, into }: NonNullable<typeof content>, chunk: Buffer): Buffer => {
+      const length = Math.min(into.length - at, chunk.length)
+      chunk.copy(into, at, 0, length)
+      content!.at += length
+      if (at + length === into.length) {
+        content = undefined
+        answerTo(id, { type: Type.data, body: noBody, contentBytes: into.length })
+      }
+      return chunk.subarray(length)
     }
 
     const onData = (chunk: Buffer): void => {
       if (ended !== undefined) return
-      received.push(chunk)
-      receivedBytes += chunk.length
       try {
+        const rest = content === undefined ? chunk : addContent(content, chunk)
+        if (rest.length === 0 || ended !== undefined) return
+        received.push(rest)
+        receivedBytes += rest.length
         while (receivedBytes >= 4) {
-          if (received[0]!.length < 4) received = [Buffer.concat(received)]
+          if (received[0]!.length < Math.min(dataHeaderBytes, receivedBytes)) received = [Buffer.concat(received)]
           const length = received[0]!.readUInt32BE(0)
           if (length === 0 || length > maxPacketBytes) throw new Malformed(`it sends a packet of ${length} bytes`)
+          if (received[0]!.length >= dataHeaderBytes && beginContent(received[0]!, length)) {
+            const rest = addContent(content!, received[0]!.subarray(dataHeaderBytes))
+            received = rest.length === 0 ? [] : [rest]
+            receivedBytes = rest.length
+            if (ended !== undefined) return
+            continue
+          }
           if (receivedBytes < 4 + length) return
           const all = received.length === 1 ? received[0]! : Buffer.concat(received)
           receivedBytes -= 4 + length
@@ -201,7 +261,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       const [oldest] = inFlight.values()
       if (oldest !== undefined && oldest.deadline < tick) end(silent(answerMillis))
     }, tickMillis)
-    // The program may end while the connection is idle.
+    // The timer must not keep the process alive while the connection is idle.
     timer.unref()
 
     const lost = (): void => end(unavailable("the connection to the server was lost"))
@@ -337,6 +397,6 @@ const isProtocolFault = (value: unknown): value is Fault =>
 export const refusalOf = ({ body, type }: Answer): Refused | undefined => {
   if (type !== Type.status) throw new Malformed(`it answers with a packet of type ${type}`)
   const code = body.u32()
-  // Servers of older protocols send no message.
+  // Servers with an older protocol version send no message.
   return code === StatusCode.ok ? undefined : new Refused(code, body.isAtEnd ? "" : body.bytes().toString())
 }

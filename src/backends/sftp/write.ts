@@ -2,8 +2,8 @@
  * Writes files on the server.
  *
  * New content goes to a hidden temporary file in the same directory. Then one rename gives the file its name, or one hard link
- * if no file may be replaced. The temporary name is unique. So after a lost connection, a look at this name and at the target
- * tells whether this step was done, and it can be repeated.
+ * if no file may be replaced. The temporary name is unique. So after a lost connection, the entries at this name and at the
+ * target show whether the step was done, or can be repeated.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -22,6 +22,7 @@ import { unsure } from "./link.ts"
 import {
   faultOf,
   kindOf,
+  lookAndPlace,
   onRefused,
   pathsAlong,
   permissionsOf,
@@ -72,6 +73,12 @@ const checkTarget = (
   return session.extensions.has(Calls.posixRename) || site.mayReplaceUnsafely ? Effect.void : Effect.fail(noAtomicReplacement)
 }
 
+/**
+ * Returns the mode of a temporary file. The content is written before the file gets the group of the replaced file, so no group
+ * may do more than everybody.
+ */
+const stagedMode = (mode: number): number => (((mode >> 3) & 7) === (mode & 7) ? mode : mode & 0o700)
+
 /** Opens a temporary file beside an entry, uses it, and removes it unless it was published. */
 const withStaged = <A, E, R>(
   site: Site,
@@ -86,8 +93,7 @@ const withStaged = <A, E, R>(
       let isOpened = false
       const at = below(pathsAlong(site, parent(path)).at(-1)!, segment)
       const flags = OpenFlag.read | OpenFlag.write | OpenFlag.create | OpenFlag.exclusive
-      // The content is written before the file gets the group of the replaced file, so no group may read it yet.
-      const values = replaced === undefined ? {} : { mode: permissionsOf(replaced) & 0o700 }
+      const values = replaced === undefined ? {} : { mode: stagedMode(permissionsOf(replaced)) }
       const opened = Calls.openFile(session, at, flags, restore, values)
       return Effect.onExit(
         Effect.flatMap(
@@ -117,73 +123,105 @@ const withStaged = <A, E, R>(
         (exit) =>
           Effect.sync(() => {
             TemporaryNames.forget(segment)
-            // The server may make the file although its answer is lost, or comes after an interruption.
+            // The server may have made the file although its answer was lost, or came after an interruption.
             if (Exit.isFailure(exit) && !isOpened) site.link.discard(at)
           })
       )
     })
   )
 
-/** The number of bytes of a stream that are collected before they are written with pipelined requests. */
-const batchBytes = 2 * 1024 * 1024
+/** The number of bytes of a stream that are collected before they are written, and the number of such writes under way. */
+const batchBytes = 1024 * 1024
+const concurrentBatches = 4
 
-/** Passes the bytes of a stream on in arrays of about `batchBytes` bytes. The arrays are only valid during the call. */
-const inBatches = <E, R>(
-  content: Stream.Stream<Uint8Array, E, R>,
-  take: (bytes: Uint8Array, offset: number) => Effect.Effect<void, Calls.Failure>
-): Effect.Effect<number, E | Calls.Failure, R> =>
-  Effect.suspend(() => {
-    let batch = new Uint8Array(64 * 1024)
-    let filled = 0
-    let offset = 0
-    const flush = Effect.suspend(() => {
-      const length = filled
-      filled = 0
-      offset += length
-      return length === 0 ? Effect.void : take(batch.subarray(0, length), offset - length)
-    })
-    const add = (chunk: Uint8Array): Effect.Effect<void, Calls.Failure> => {
-      const length = Math.min(chunk.length, batchBytes - filled)
-      if (filled + length > batch.length) {
-        const larger = new Uint8Array(Math.min(batchBytes, Math.max(batch.length * 2, filled + length)))
-        larger.set(batch.subarray(0, filled))
-        batch = larger
-      }
-      batch.set(chunk.subarray(0, length), filled)
-      filled += length
-      return filled < batchBytes
-        ? Effect.void
-        : Effect.andThen(
-            flush,
-            Effect.suspend(() => (length === chunk.length ? Effect.void : add(chunk.subarray(length))))
-          )
+/** Divides a stream into arrays of `batchBytes` bytes, of which the last may be shorter. */
+const inBatches = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E, R> =>
+  Stream.suspend(() => {
+    let batch = new Uint8Array(0)
+    let size = 0
+    const take = (): Uint8Array => {
+      const taken = batch.subarray(0, size)
+      batch = new Uint8Array(0)
+      size = 0
+      return taken
     }
-    return Effect.map(Effect.andThen(Stream.runForEach(content, add), flush), () => offset)
+    // Copied, because the source of a chunk may reuse its array.
+    const add = (chunk: Uint8Array): ReadonlyArray<Uint8Array> => {
+      const batches: Array<Uint8Array> = []
+      for (let at = 0; at < chunk.length;) {
+        const part = chunk.subarray(at, at + batchBytes - size)
+        if (size + part.length > batch.length) {
+          const grown = new Uint8Array(Math.min(batchBytes, Math.max(2 * batch.length, size + part.length)))
+          grown.set(batch.subarray(0, size))
+          batch = grown
+        }
+        batch.set(part, size)
+        at += part.length
+        size += part.length
+        if (size === batchBytes) batches.push(take())
+      }
+      return batches
+    }
+    return Stream.concat(
+      Stream.flattenIterable(Stream.map(content, add)),
+      Stream.suspend(() => (size === 0 ? Stream.empty : Stream.succeed(take())))
+    )
   })
 
-const writeRefused = (site: Site, session: Session, effect: Effect.Effect<void, Calls.Failure>) =>
+const writeRefused = <A>(site: Site, session: Session, effect: Effect.Effect<A, Calls.Failure>) =>
   onRefused(effect, (refused) => refuse(session, site, refused))
 
-const fill = <E, R>(site: Site, { open, session }: Staged, content: Content<E, R>, from = 0) => {
-  const put = (bytes: Uint8Array, offset: number) =>
-    writeRefused(site, session, Calls.write(session, open, from + offset, bytes))
-  return isBytes(content) ? Effect.as(put(content, 0), content.length) : inBatches(content, put)
-}
-
-/** Waits until the bytes are on disk, and reads the attributes of the written file. */
-const settle = (site: Site, staged: Staged): Effect.Effect<void, Calls.Failure> =>
-  Effect.gen(function* () {
-    const { open, session } = staged
-    if (site.isDurable) yield* writeRefused(site, session, Calls.sync(session, open))
-    staged.attributes = yield* Calls.fileAttributes(session, open)
-    site.clock.seconds = staged.attributes.modified
+/** Writes the batches of a stream, several at the same time. Returns the length. The first failure ends the writes. */
+const writeBatches = <E, R>(
+  site: Site,
+  { open, session }: Staged,
+  content: Stream.Stream<Uint8Array, E, R>,
+  from = 0
+): Effect.Effect<number, E | Calls.Failure, R> =>
+  Effect.suspend(() => {
+    let end = from
+    return Effect.map(
+      Stream.runDrain(
+        Stream.mapEffect(
+          content,
+          (batch) =>
+            Effect.suspend(() => {
+              const offset = end
+              end += batch.length
+              return writeRefused(site, session, Calls.write(session, open, offset, batch))
+            }),
+          { concurrency: concurrentBatches }
+        )
+      ),
+      () => end
+    )
   })
+
+/** Writes the last bytes, waits until the file is on disk, and reads its attributes. */
+const settle = (
+  site: Site,
+  staged: Staged,
+  offset: number,
+  bytes: Uint8Array = new Uint8Array()
+): Effect.Effect<void, Calls.Failure> =>
+  Effect.map(
+    writeRefused(site, staged.session, Calls.writeLast(staged.session, staged.open, offset, bytes, site)),
+    (attributes) => {
+      staged.attributes = attributes
+      site.clock.seconds = attributes.modified
+    }
+  )
+
+const fill = <E, R>(site: Site, staged: Staged, content: Content<E, R>): Effect.Effect<void, E | Calls.Failure, R> =>
+  isBytes(content)
+    ? settle(site, staged, 0, content)
+    : Effect.flatMap(writeBatches(site, staged, inBatches(content)), (length) => settle(site, staged, length))
 
 const ignoreRefused = (effect: Effect.Effect<void, Calls.Failure>) => onRefused(effect, () => Effect.void)
 
 /**
- * Copies owner, group and permission bits of the replaced file, and closes the written file. A replacement is never more
- * accessible than the file that it replaces: if the server refuses the group, no group gets access.
+ * Copies the owner, the group and the permission bits of the replaced file, and closes the written file. If the server refuses
+ * the group, removes the group's permissions. So the new file is never more accessible than the replaced file.
  */
 const finish = (session: Session, staged: Staged, old: Attributes | undefined): Effect.Effect<void, Calls.Failure> =>
   Effect.gen(function* () {
@@ -196,18 +234,26 @@ const finish = (session: Session, staged: Staged, old: Attributes | undefined): 
       let mode = permissionsOf(old)
       const isOtherGroup = gid !== attributes.gid
       if (isOtherGroup || uid !== attributes.uid) {
-        // Only an administrator may change the owner. Others may give a file to a group of theirs.
+        // Only an administrator may change the owner. Other users may give a file to one of their groups.
         const withoutOwner = onRefused(set({ uid: attributes.uid, gid }), () => Effect.sync(() => void (mode &= ~0o070)))
         yield* onRefused(set({ uid, gid }), () => (isOtherGroup ? withoutOwner : Effect.void))
-      } else if (mode === permissionsOf(attributes) && isSameSession) return yield* Calls.close(session, staged.open)
+      } else if (mode === permissionsOf(attributes)) {
+        return isSameSession ? yield* Calls.close(session, staged.open) : undefined
+      }
       // The bits come last, because a change of owner may clear some of them.
-      yield* ignoreRefused(set({ mode }))
-      staged.attributes = isSameSession
-        ? yield* Calls.fileAttributes(session, staged.open)
-        : ((yield* Calls.look(session, staged.at)) ?? attributes)
-    }
-    if (isSameSession) yield* Calls.close(session, staged.open)
+      if (isSameSession) {
+        staged.attributes = yield* Calls.setAndClose(session, staged.open, { mode })
+      } else {
+        yield* ignoreRefused(set({ mode }))
+        staged.attributes = (yield* Calls.look(session, staged.at)) ?? attributes
+      }
+    } else if (isSameSession) yield* Calls.close(session, staged.open)
   })
+
+/** Tests whether the written file has the owner, the group and the permission bits that it will have. */
+const isFinished = ({ attributes, replaced }: Staged): boolean =>
+  replaced === undefined ||
+  (replaced.uid === attributes.uid && replaced.gid === attributes.gid && permissionsOf(replaced) === permissionsOf(attributes))
 
 const unmark = (session: Session, staged: Staged): Effect.Effect<void, Calls.Failure> =>
   Effect.suspend(() => {
@@ -219,8 +265,8 @@ const unmark = (session: Session, staged: Staged): Effect.Effect<void, Calls.Fai
   })
 
 /**
- * Tests whether two names are one file. The server does not report this, so the test sets the modification time of the
- * temporary file, and looks whether the other file has this time too.
+ * Tests whether two names belong to the same file. The server does not report this. So the test changes the modification time
+ * of the temporary file, and checks whether the other file then has the same time.
  */
 const isSameFile = (session: Session, staged: Staged, at: string | Buffer): Effect.Effect<boolean, Calls.Failure> =>
   Effect.uninterruptible(
@@ -237,17 +283,17 @@ const isSameFile = (session: Session, staged: Staged, at: string | Buffer): Effe
     })
   )
 
-/** Tests whether a file has the attributes that the written file had. */
+/** Tests whether a file has the attributes of the written file. */
 const isWritten = ({ attributes }: Staged, found: Attributes | undefined): boolean =>
   found?.modified !== undefined &&
   found.modified === attributes.modified &&
   found.size === attributes.size &&
   found.mode === attributes.mode
 
-/** The permission bits of an empty file that reserves a name. Other programs hardly make files with these. */
+/** The permission bits of an empty file that reserves a name. Other programs rarely make files with these bits. */
 const reservedMode = 0o200
 
-/** Tests whether a file is the empty one with which this write has reserved the name. */
+/** Tests whether a file is the empty file with which this write has reserved the name. */
 const isReserved = ({ reserved }: Staged, found: Attributes | undefined): boolean =>
   reserved !== undefined &&
   found !== undefined &&
@@ -263,7 +309,7 @@ const replaceReserved = (session: Session, staged: Staged, to: string | Buffer):
     failure instanceof Refused ? Effect.ignore(Calls.removeFile(session, to)) : Effect.void
   )
 
-/** Reserves a name with an empty file, and replaces it, on disks without hard links. */
+/** Reserves a name with an empty file, and then replaces this file. Used on disks without hard links. */
 const reserveAndReplace = (session: Session, staged: Staged, to: string | Buffer): Effect.Effect<void, Calls.Failure> => {
   const flags = OpenFlag.write | OpenFlag.create | OpenFlag.exclusive
   const reserved = Effect.uninterruptible(
@@ -315,14 +361,14 @@ const moveOver = (session: Session, staged: Staged, { at, found }: Place): Effec
     Effect.sync(() => void (staged.isGone = true))
   )
 
-/** The number of connections on which a publication is tried. */
+/** The maximum number of reconnections for one publication. */
 const maxPublications = 8
 
 const isUnchanged = (old: Attributes | undefined, now: Attributes | undefined): boolean =>
   old?.size === now?.size && old?.modified === now?.modified && (old === undefined) === (now === undefined)
 
 /**
- * Gives the temporary file its name. If the connection is lost, looks on a new connection whether this was done. With
+ * Gives the temporary file its final name. If the connection is lost, checks on a new connection whether this was done. With
  * `expected`, returns `undefined` if another program has changed the file since.
  */
 const publish = (
@@ -335,15 +381,20 @@ const publish = (
   const done = Effect.sync(() => toStat(path, staged.attributes))
   const once = (session: Session, isRepeated: boolean): Effect.Effect<FileStat | undefined, Calls.Failure> =>
     Effect.gen(function* () {
-      if ((yield* Calls.look(session, staged.at)) === undefined) {
+      const looked = lookAndPlace(session, site, staged.at, path)
+      const isClosable = session === staged.session && !staged.open.isClosed && isFinished(staged)
+      const [look] = isClosable
+        ? yield* Effect.all([looked, Calls.close(session, staged.open)], { concurrency: 2 })
+        : [yield* looked]
+      if (look.found === undefined) {
         if (!isRepeated) return yield* Effect.fail(temporaryLost)
         staged.isGone = true
         // The rename of this write has removed the temporary file, or another program or a restart of the server has.
-        const { found } = yield* placeOf(session, site, path)
+        const { found } = yield* look.place
         return isWritten(staged, found) ? yield* done : yield* Effect.fail(unsure)
       }
       if (staged.isMarked) yield* unmark(session, staged)
-      const place = yield* placeOf(session, site, path)
+      const place = yield* look.place
       if (isReserved(staged, place.found)) {
         yield* finish(session, staged, undefined)
         yield* onRefused(replaceReserved(session, staged, place.at), (refused) => refuse(session, site, refused))
@@ -383,7 +434,7 @@ const publish = (
 
 const commitAtOnce: Commit = (step) => step
 
-/** Makes a lost connection final, because a stream cannot be read again. */
+/** Converts a lost connection to a fault that is not repeated, because a stream cannot be read again. */
 const onceOnly = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, Lost> | Fault, R> =>
   Effect.mapError(effect, (failure) => (failure instanceof Lost ? streamLost : failure) as Exclude<E, Lost> | Fault)
 
@@ -404,7 +455,6 @@ export const replaceFile = <E, R>(
         withStaged(site, session, path, place.found, (staged) =>
           Effect.gen(function* () {
             yield* fill(site, staged, content)
-            yield* settle(site, staged)
             return yield* commit(Effect.flatMap(publish(site, staged, path, mode), published))
           })
         )
@@ -413,7 +463,7 @@ export const replaceFile = <E, R>(
     return isBytes(content) ? written : onceOnly(written)
   })
 
-/** Removes what a failed append has written, unless other bytes follow. */
+/** Removes the bytes that a failed append has written, unless other bytes follow them. */
 const undoAppend = (session: Session, open: Calls.Open, size: number, bytes: Uint8Array): Effect.Effect<void, Calls.Failure> =>
   Effect.gen(function* () {
     const { size: now = size } = yield* Calls.fileAttributes(session, open)
@@ -424,10 +474,6 @@ const undoAppend = (session: Session, open: Calls.Open, size: number, bytes: Uin
     yield* Calls.setFileAttributes(session, open, { size })
   })
 
-/** Marks a lost connection as one after a change, so that the change is not repeated. */
-const afterChange = <A>(effect: Effect.Effect<A, Calls.Failure>): Effect.Effect<A, Calls.Failure> =>
-  Effect.mapError(effect, (failure) => (failure instanceof Lost ? new Lost(failure.fault, true) : failure))
-
 /** Appends in place with one request, which the server carries out with one system call. */
 const appendOnce = (site: Site, path: FsPath, at: string | Buffer, bytes: Uint8Array) => (session: Session) =>
   Calls.withFile(session, at, OpenFlag.read | OpenFlag.write | OpenFlag.append, (open) =>
@@ -435,19 +481,15 @@ const appendOnce = (site: Site, path: FsPath, at: string | Buffer, bytes: Uint8A
       const before = yield* Calls.fileAttributes(session, open)
       if (kindOf(before) !== "file") return yield* Effect.fail(notAFile)
       const { size = 0 } = before
-      yield* onRefused(Calls.write(session, open, size, bytes, true), (refused) =>
+      const written = Calls.writeLast(session, open, size, bytes, { isChange: true, isDurable: site.isDurable })
+      const after = yield* onRefused(written, (refused) =>
         Effect.andThen(ignoreRefused(undoAppend(session, open, size, bytes)), refuse(session, site, refused))
       )
-      if (site.isDurable) yield* afterChange(writeRefused(site, session, Calls.sync(session, open)))
-      const after = yield* Effect.catch(Calls.fileAttributes(session, open), () =>
-        Effect.succeed({ ...before, size: size + bytes.length })
-      )
-      yield* Effect.ignore(Calls.close(session, open))
       return toStat(path, after)
     })
   )
 
-/** The number of times that a long append begins again because another program has changed the file. */
+/** The maximum number of times that a long append starts again because another program has changed the file. */
 const maxCopies = 4
 
 const copyInto = (
@@ -475,13 +517,13 @@ const copyInto = (
 }
 
 /**
- * Appends more than one request can carry: copies the file to a temporary file, appends there, and replaces the file if no
- * other program has changed it since.
+ * Appends more bytes than one request can contain. Copies the file to a temporary file, appends there, and replaces the file if
+ * no other program has changed it since.
  */
 const appendByCopy = (
   site: Site,
   path: FsPath,
-  append: (session: Session, staged: Staged, offset: number) => Effect.Effect<void, Calls.Failure>
+  append: (session: Session, staged: Staged, offset: number) => Effect.Effect<number, Calls.Failure>
 ): Effect.Effect<FileStat, Fault | Refused> => {
   const attempt = (left: number): Effect.Effect<FileStat, Fault | Refused> =>
     Effect.flatMap(
@@ -496,8 +538,8 @@ const appendByCopy = (
               if (size > 0) {
                 yield* Calls.withFile(session, at, OpenFlag.read, (old) => copyInto(site, session, old, size, staged, 0))
               }
-              yield* append(session, staged, size)
-              yield* settle(site, staged)
+              const end = yield* append(session, staged, size)
+              yield* settle(site, staged, end)
               return yield* publish(site, staged, path, "replace", { found })
             })
           )
@@ -522,7 +564,7 @@ const appendBytes = (site: Site, path: FsPath, bytes: Uint8Array): Effect.Effect
       if (kindOf(place.found) !== "file") return yield* Effect.fail(notAFile)
       if (bytes.length > maxWrite) {
         return yield* appendByCopy(site, path, (session, staged, offset) =>
-          writeRefused(site, session, Calls.write(session, staged.open, offset, bytes))
+          Effect.as(writeRefused(site, session, Calls.write(session, staged.open, offset, bytes)), offset + bytes.length)
         )
       }
       return yield* Effect.catch(
@@ -536,7 +578,7 @@ const appendBytes = (site: Site, path: FsPath, bytes: Uint8Array): Effect.Effect
   return Effect.mapError(attempt(maxCopies), faultOf)
 }
 
-/** Appends a stream. Up to the size of a batch, the stream is kept in memory; a longer one is staged first. */
+/** Appends a stream. A stream of less than `batchBytes` bytes is kept in memory. A longer stream is staged first. */
 const appendStream = <E, R>(
   site: Site,
   path: FsPath,
@@ -551,18 +593,23 @@ const appendStream = <E, R>(
         if (place.found !== undefined && kindOf(place.found) !== "file") return yield* Effect.fail(notAFile)
         return yield* withStaged(site, session, path, { mode: 0o600 }, (staged) =>
           Effect.gen(function* () {
-            let small: Uint8Array = new Uint8Array()
-            const length = yield* inBatches(content, (bytes, offset) => {
-              if (offset === 0) small = bytes.slice()
-              return offset === 0 && bytes.length < batchBytes
-                ? Effect.void
-                : writeRefused(site, session, Calls.write(session, staged.open, offset, bytes))
+            let small: Uint8Array | undefined
+            const batches = Stream.filter(inBatches(content), (batch) => {
+              const isOnly = small === undefined && batch.length < batchBytes
+              small ??= isOnly ? batch : new Uint8Array()
+              return !isOnly
             })
+            const length = yield* writeBatches(site, staged, batches)
             return yield* commit(
-              length === small.length
-                ? appendBytes(site, path, small)
+              length === 0
+                ? appendBytes(site, path, small ?? new Uint8Array())
                 : appendByCopy(site, path, (now, target, offset) =>
-                    Calls.withFile(now, staged.at, OpenFlag.read, (from) => copyInto(site, now, from, length, target, offset))
+                    Effect.as(
+                      Calls.withFile(now, staged.at, OpenFlag.read, (from) =>
+                        copyInto(site, now, from, length, target, offset)
+                      ),
+                      offset + length
+                    )
                   )
             )
           })

@@ -62,8 +62,8 @@ const fork = workspacesSubcommand(
   "fork",
   {
     summary: "Create a workspace with the files and snapshots of another one",
-    description: `Create the workspace TO with the files and snapshots of FROM. The cost is one head, whatever the size. Later changes of one
-workspace do not change the other.`,
+    description: `Create the workspace TO with the files and snapshots of FROM. A fork stores only one head, whatever the size. Later
+changes of one workspace do not change the other.`,
     examples: [["team experiment --store dir:../store", "Try something in a fork"]]
   },
   { from: name("from", "The workspace to fork"), to: name("to", "The new workspace") },
@@ -74,8 +74,8 @@ const remove = workspacesSubcommand(
   "delete",
   {
     summary: "Delete workspaces with their snapshots",
-    description: `Delete the heads of workspaces, and so their files and snapshots. Forks keep theirs. The content stays in the store until
-gc deletes it. If a workspace is changed meanwhile, it is not deleted.`,
+    description: `Delete workspaces with their files and snapshots. Their forks keep all files and snapshots. The content stays in the store
+until gc deletes it. If a workspace is changed meanwhile, it is not deleted.`,
     examples: [
       ["experiment --dry-run --store dir:../store", "Show the commit that would be lost"],
       ["experiment --store dir:../store", "Delete one workspace"]
@@ -156,7 +156,7 @@ const diff = workspacesSubcommand(
   {
     summary: "Show the files that differ between two workspaces",
     description: `Show each path that differs from workspace FROM to workspace TO: A for added, M for changed, D for removed. Equal
-directories are recognised by their hashes, so the cost is what differs.`,
+directories are recognised by their hashes, so only what differs is read.`,
     examples: [
       ["team experiment --store dir:../store", "What the fork has changed"],
       ["team experiment --store dir:../store --json", "As JSON"]

@@ -31,7 +31,7 @@ export type PutStream = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>) => Effect
 
 /** The operations of a store on valid hashes. No list of hashes contains a hash twice. */
 export interface Contents {
-  /** Stores content that nobody else changes. */
+  /** Stores content. The caller must not change the bytes afterwards. */
   readonly put: (hash: string, bytes: Uint8Array) => Effect.Effect<void, StoreError>
   readonly putStream: PutStream
   /** True if `put` compares existing content where it is stored, so that asking before would only cost more. @default false */
@@ -42,7 +42,7 @@ export interface Contents {
   readonly get: (hash: string, range: Range | undefined) => Effect.Effect<Uint8Array | undefined, StoreError>
   readonly has: (hashes: ReadonlyArray<string>) => Effect.Effect<Iterable<string>, StoreError>
   readonly delete: (hashes: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
-  /** Deletes those of the hashes whose last `put` was before a time in milliseconds, and returns how many. */
+  /** Deletes the content of each hash whose last `put` was before `millis`. Returns the number of deleted contents. */
   readonly deleteOlder: (hashes: ReadonlyArray<string>, millis: number) => Effect.Effect<number, StoreError>
   /** Removes what killed programs have left before a time in milliseconds. Keeps what belongs to a running `put`. */
   readonly sweep?: Sweep
@@ -53,10 +53,13 @@ export interface Contents {
 /** `youngest` is the age in milliseconds below which nothing is removed, whatever the time is. Returns how much was removed. */
 export type Sweep = (before: number, youngest?: number) => Effect.Effect<number, StoreError>
 
-/** The key of a deletion that keeps what was stored again. The stores of this library have it, beside the public operations. */
+/**
+ * The key of `deleteOlder`, which keeps content that was stored again. The library's own stores have this operation beside the
+ * public ones.
+ */
 export const deleteOlder: unique symbol = Symbol("fs-algebra/repository/deleteOlder")
 
-/** The key of a `put` of bytes whose hash the caller has computed, and that nobody changes afterwards. */
+/** The key of a `put` with a hash that the caller has computed. The caller must not change the bytes afterwards. */
 export const putHashed: unique symbol = Symbol("fs-algebra/repository/putHashed")
 
 /**
@@ -156,7 +159,7 @@ export const make = (contents: Contents): OwnOperations => ({
   put: (bytes) =>
     Effect.suspend(() => {
       if (bytes.length > maxBlobBytes) return Effect.fail(tooLarge(bytes.length))
-      // The caller may change its array while the store works.
+      // The caller may change its array during the call.
       const copy = new Uint8Array(bytes)
       const hash = sha256(copy)
       return Effect.as(contents.put(hash, copy), hash)
@@ -167,7 +170,7 @@ export const make = (contents: Contents): OwnOperations => ({
       const bytes = isHash(hash) ? yield* contents.get(hash, range) : undefined
       if (bytes === undefined) return yield* missing(hash)
       if (range === undefined && sha256(bytes) !== hash) {
-        return yield* corruptBlob(hash, `the stored ${bytes.length} bytes have another hash`)
+        return yield* corruptBlob(hash, `the stored ${bytes.length} bytes have a different hash`)
       }
       return bytes
     }),

@@ -5,10 +5,10 @@
  * - `blobs/ab/cdef…` is the content whose hash is `abcdef…`.
  * - `heads/HASH.json` has two lines: the name of the workspace, whose SHA-256 is the file's name, and the text of its head.
  * - `heads/HASH.lock` is a directory that exists while a process replaces the head.
- * - `drafts` has files that are being written. They get their final names in one step.
+ * - `drafts` has files that are being written. A rename publishes a draft.
  *
- * The directory belongs to this library, but someone else may have written to it. So symlinks below it are not followed, only
- * regular files are read, and every content is checked.
+ * Other programs may have written to the directory. So symlinks below it are not followed, only regular files are read, and
+ * every content is checked.
  */
 import * as Effect from "effect/Effect"
 import { codeOf, isSystemError } from "../../model/realms.ts"
@@ -26,18 +26,18 @@ import type { Stores } from "./stores.ts"
 export interface DirectoryOptions {
   /** The path of the directory. The layer creates it if it does not exist. */
   readonly directory: string
-  /** True if each change is on the disk before it is answered, so that it survives a loss of power. @default false */
+  /** If true, a change returns only when it is on the disk, so that it survives a loss of power. @default false */
   readonly fsync?: boolean | undefined
 }
 
-/** The codes of a disk without space, or of a user without quota. */
+/** The codes for a full disk or an exceeded quota. */
 const fullCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"])
 const fullNumbers: ReadonlySet<number> = new Set([-122, -69])
 
-/** The codes of an entry that is not what the store has made: a planted link, directory or special file. */
+/** The codes for an entry that the store has not made, such as a planted link, directory or special file. */
 const foreignCodes: ReadonlySet<string> = new Set(["ELOOP", "EISDIR", "ENOTDIR", "ENXIO", "ENOTEMPTY", "EMLINK"])
 
-/** Returns a system error as a StoreError, without paths of the host. Throws other errors, because they are bugs. */
+/** Converts a system error to a StoreError without host paths. Throws other errors, because they are bugs. */
 export const errorOf =
   (what: string) =>
   (error: unknown): StoreError => {
@@ -69,7 +69,7 @@ export interface Place {
     fill: (write: (bytes: Uint8Array) => Effect.Effect<void, StoreError>) => Effect.Effect<void, StoreError | E, R>,
     use: (draft: string) => Effect.Effect<A, StoreError>
   ) => Effect.Effect<A, StoreError | E, R>
-  /** Waits until the names in the directories are on the disk, if `fsync` is true. */
+  /** If `fsync` is true, waits until the entries of the directories are on the disk. */
   readonly syncNames: (what: string, ...directories: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
 }
 
@@ -109,13 +109,16 @@ export const openFile = (path: string): { readonly descriptor: number; readonly 
   throw Object.assign(new Error("not a regular file"), { code: "EISDIR" })
 }
 
-/** Creates a directory of the store, and refuses anything else that has its name. */
+/** Creates a directory of the store if it is missing. Throws if anything else has its name. */
 export const ownDirectory = (path: string): void => {
   makeDirectories(path, 0o700)
   if (!Fs.lstatSync(path).isDirectory()) throw Object.assign(new Error("not a directory"), { code: "ENOTDIR" })
 }
 
-/** Removes the drafts of dead processes. Compares ages by the clock of the disk, because another machine may have written. */
+/**
+ * Removes the drafts of dead processes. Computes their ages by the clock of the disk, because drafts may come from another
+ * machine.
+ */
 const removeLeftovers = (directory: string): void => {
   const names = Fs.readdirSync(directory).filter((name) => draftPattern.test(name))
   if (names.length === 0) return
@@ -137,12 +140,12 @@ const invalid = (detail: string): StoreError => new StoreError({ reason: "invali
 
 const ownNames = ["drafts", "blobs", "heads"]
 
-/** Makes a store of an empty directory, or opens one. Throws for any other directory. */
+/** Creates a store in an empty directory, or opens an existing store. Throws for any other directory. */
 const openFormat = (directory: string): void => {
   const path = join(directory, "format.json")
   const found = openFile(path)
   if (found === undefined) {
-    // Another process may be making the store at this moment, so its directories are no foreign entries.
+    // Another process may be creating the store at this moment, so the directories of a store are permitted.
     const isForeign = (name: string): boolean => name !== "format.json" && !ownNames.includes(name)
     if (Fs.readdirSync(directory).some(isForeign)) {
       throw invalid("the directory of the store has other files in it; use an empty or a new directory")

@@ -282,7 +282,7 @@ export const editLaws: ReadonlyArray<Law> = [
       version: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     })
   }),
-  writing("S0-96", { a: "1" }).law("an edit applies to the result of the last edit", function* (fs) {
+  writing("S0-96", { a: "1" }).law("an edit applies to the result of the previous edit", function* (fs) {
     for (let i = 1; i < 5; i++) yield* Effect.asVoid(fs.edit("a", { oldText: `${i}`, newText: `${i + 1}` }))
     yield* expectTree(fs, { a: "5" })
   })

@@ -65,7 +65,7 @@ export const portNameLaws: ReadonlyArray<Law> = [
   removals.refuses("port remove below a file", (port) => port.remove(toPath("file/x")), ["NotFound", "NotADirectory"]),
   deleting("root").refuses("port remove of the root", (port) => port.remove(toPath(".")), "AccessDenied", { why: "root" }),
   deleting("root", exampleTree).refuses(
-    "port remove of the root with content",
+    "port remove of a root that has content",
     (port) => port.remove(toPath(".")),
     "AccessDenied",
     { why: "root" }

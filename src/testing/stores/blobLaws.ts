@@ -236,7 +236,7 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
       }
     }
   }),
-  sharedLaw("stores that are opened again have all contents", function* ({ blobs, reopen }) {
+  sharedLaw("a reopened store has all contents", function* ({ blobs, reopen }) {
     const hash = yield* blobs.put(bytesOf(100_000))
     const other = yield* reopen
     yield* equal(yield* other.blobs.get(hash), bytesOf(100_000))

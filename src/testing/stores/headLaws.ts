@@ -376,7 +376,7 @@ export const headLaws: ReadonlyArray<StoreLaw> = [
       }
     }
   }),
-  sharedLaw("stores that are opened again have all heads and see each change", function* ({ heads, reopen }) {
+  sharedLaw("reopened stores have all heads and see each other's changes", function* ({ heads, reopen }) {
     yield* expectSet(heads, "w", undefined, headOf(1))
     const other = (yield* reopen).heads
     yield* expectHead(other, "w", headOf(1))

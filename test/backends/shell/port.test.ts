@@ -90,7 +90,7 @@ for (const kind of shells) {
       assert.deepStrictEqual(yield* faultOf(portAt(join(root, "f"))), { _tag: "NotADirectory" })
     })
 
-    live("gives Unavailable while its root is missing or replaced by another directory", function* (port, root) {
+    live("fails with Unavailable while its root is missing or replaced by another directory", function* (port, root) {
       yield* put(port, "f", bytes("mine"))
       Fs.renameSync(root, `${root}.away`)
       assert.strictEqual((yield* faultOf(port.stat(p("f"))))["_tag"], "Unavailable")
@@ -187,7 +187,7 @@ for (const kind of shells) {
       assert.deepStrictEqual(Fs.readdirSync(root), [])
     })
 
-    live("gives PathTooLong for long names and paths, and InvalidPath for a NUL", function* (port) {
+    live("fails with PathTooLong for long names and paths, and with InvalidPath for a NUL", function* (port) {
       assert.strictEqual((yield* put(port, "é".repeat(127), bytes("x"))).sizeBytes, 1)
       assert.strictEqual((yield* faultOf(port.stat(p("é".repeat(128)))))["_tag"], "PathTooLong")
       assert.strictEqual((yield* faultOf(port.makeDirectory(p("x".repeat(256)))))["_tag"], "PathTooLong")
@@ -276,7 +276,7 @@ for (const kind of shells) {
     )
 
     it.live.skipIf(!isRoot)(
-      "gives DiskFull, keeps the old file and truncates an incomplete append (skipped without root)",
+      "fails with DiskFull, keeps the old file and truncates an incomplete append (skipped without root)",
       () =>
         Effect.gen(function* () {
           const root = yield* disk("size=1m")
@@ -305,7 +305,7 @@ for (const kind of shells) {
         })
     )
 
-    it.live.skipIf(!isRoot)("gives EXDEV for a rename between two disks (skipped without root)", () =>
+    it.live.skipIf(!isRoot)("fails with EXDEV for a rename between two disks (skipped without root)", () =>
       Effect.gen(function* () {
         const root = yield* directory
         const at = join(root, "disk")
@@ -480,7 +480,7 @@ for (const kind of shells) {
       )
     const permission = { _tag: "AccessDenied", why: "permission" }
 
-    live("gives AccessDenied for an unreadable file, which can still be replaced", function* (port, root) {
+    live("fails with AccessDenied for an unreadable file, which can still be replaced", function* (port, root) {
       yield* put(port, "f", bytes("x"))
       Fs.chmodSync(join(root, "f"), 0o000)
       assert.deepStrictEqual(yield* faultOf(performed(port, { _tag: "Read", path: p("f"), maxBytes: 10 })), permission)
@@ -490,7 +490,7 @@ for (const kind of shells) {
       assert.strictEqual(Fs.readFileSync(join(root, "f"), "utf8"), "new")
     })
 
-    live("gives AccessDenied for a directory that is not searchable, readable or writable", function* (port, root) {
+    live("fails with AccessDenied for a directory that is not searchable, readable or writable", function* (port, root) {
       yield* port.makeDirectory(p("d"))
       yield* put(port, "d/f", bytes("x"))
       Fs.chmodSync(join(root, "d"), 0o600)
@@ -517,7 +517,7 @@ for (const kind of shells) {
       assert.strictEqual(Fs.readFileSync(join(root, "d/f"), "utf8"), "x")
     })
 
-    live("gives AccessDenied for attributes of another user's file", function* (port, root) {
+    live("fails with AccessDenied for attributes of another user's file", function* (port, root) {
       Fs.writeFileSync(join(root, "f"), "x")
       assert.deepStrictEqual(yield* faultOf(port.attributes!.set(p("f"), { mode: 0o777 })), permission)
       const modifiedAt = DateTime.makeUnsafe(5000)

@@ -82,7 +82,7 @@ describe.runIf(hasGit)("packs that git reads", () => {
     1048575, 1048577
   ]
 
-  it.live("give every object back byte for byte", () =>
+  it.live("return every object byte for byte", () =>
     Effect.gen(function* () {
       const directory = yield* store
       const writer = yield* open(packsOf(directory))
@@ -303,7 +303,7 @@ describe("packs", () => {
     )
   )
 
-  it.live("give objects of every size the id that git gives them", () =>
+  it.live("assign the same ids as git to objects of every size", () =>
     Effect.gen(function* () {
       const writer = yield* open(yield* temporary)
       for (const size of [0, 10, 32_767, 32_768, 32_769, 200_000]) {

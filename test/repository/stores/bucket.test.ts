@@ -56,7 +56,7 @@ describeMoto("on moto", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("damaged and foreign objects are found or ignored", () =>
+  it.live("damaged objects are reported, and foreign objects are ignored", () =>
     Effect.gen(function* () {
       const server = yield* Effect.promise(moto)
       const options = optionsOn(server)

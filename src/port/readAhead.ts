@@ -1,0 +1,80 @@
+/** Reads files ahead of their reader, for backends where each `read` waits for a network. */
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import type { Fault } from "../model/FsError.ts"
+import type { Handle } from "./Backend.ts"
+
+/** Readers of a stream ask for at least this many bytes at a time. */
+const minBlockBytes = 64 * 1024
+
+interface Block {
+  readonly offset: number
+  readonly length: number
+  readonly fiber: Fiber.Fiber<Uint8Array, Fault>
+}
+
+/**
+ * Returns a handle that reads up to `maxBytes` beyond the end of each read, while reads of one size follow each other.
+ *
+ * Nothing is read ahead of the first read. The number of blocks doubles with each further read. A block is requested only
+ * during a call of `read`, so at most `maxBytes` wait for a slow reader. A failed block fails the read that asks for it. The
+ * scope interrupts the requests.
+ */
+export const readAhead = (handle: Handle, maxBytes: number): Effect.Effect<Handle, never, Scope.Scope> => {
+  const { sizeBytes } = handle.stat
+  const running = new Set<Fiber.Fiber<unknown, unknown>>()
+  /** The blocks after the last read, in order and without gaps. */
+  let ahead: Array<Block> = []
+  let next: number | undefined
+  let count = 1
+
+  const interrupt = (fibers: Iterable<Fiber.Fiber<unknown, unknown>>) => Effect.suspend(() => Fiber.interruptAll(fibers))
+
+  /** Forgets all blocks. Returns an effect that interrupts their requests. */
+  const drop = (): Effect.Effect<void> => {
+    const dropped = ahead
+    ahead = []
+    next = undefined
+    count = 1
+    return dropped.length === 0 ? Effect.void : interrupt(dropped.map(({ fiber }) => fiber))
+  }
+
+  /** Joins the request for a block, and begins those for the next. Has no pause, so that several fibers may use a handle. */
+  const readNext = (
+    offset: number,
+    length: number,
+    reader: Fiber.Fiber<unknown, unknown>
+  ): Effect.Effect<Uint8Array, Fault> => {
+    const begin = (at: number): void => {
+      const size = Math.min(length, sizeBytes - at)
+      const fiber = Effect.runForkWith(reader.context)(handle.read(at, size))
+      running.add(fiber)
+      fiber.addObserver(() => running.delete(fiber))
+      ahead.push({ offset: at, length: size, fiber })
+    }
+    for (let at = offset + ahead.length * length; ahead.length < count && at < sizeBytes; at += length) begin(at)
+    const { fiber } = ahead.shift()!
+    return Effect.onError(Fiber.join(fiber), () => Effect.andThen(interrupt([fiber]), Effect.suspend(drop)))
+  }
+
+  const read: Handle["read"] = (offset, length) =>
+    Effect.withFiber((reader) => {
+      const [first] = ahead
+      const isNext = first === undefined ? offset === next : first.offset === offset && first.length === length
+      const dropped = isNext ? Effect.void : drop()
+      count = Math.min(2 * count, Math.floor(maxBytes / length))
+      if (isNext && count > 1 && (first !== undefined || length >= minBlockBytes) && offset < sizeBytes) {
+        next = offset + length
+        return readNext(offset, length, reader)
+      }
+      count = 1
+      next = offset + length
+      return Effect.andThen(dropped, handle.read(offset, length))
+    })
+
+  return Effect.as(
+    Effect.addFinalizer(() => interrupt(running)),
+    { ...handle, read }
+  )
+}

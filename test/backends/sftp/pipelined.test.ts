@@ -1,0 +1,301 @@
+/** The requests that Sftp sends without waiting for answers, and those for which it waits. */
+import { assert, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import { Reader, StatusCode, Type } from "../../../src/backends/sftp/wire.ts"
+import { type Algebra, make } from "../../../src/filesystem/Filesystem.ts"
+import { directory } from "../../conformance/filesystems.ts"
+import { type Packet, passing, statusOf, through } from "./between.ts"
+import { describeSftp, openPiped, pipe } from "./servers.ts"
+
+const mebibyte = 1024 ** 2
+
+/** Opens a directory whose packets pass through `between`, after the layer is open. */
+const opened = Effect.gen(function* () {
+  const root = yield* directory
+  const between = passing()
+  const fs = make(yield* openPiped(root, {}, {}, through(pipe(), between)))
+  yield* fs.exists("x")
+  return { root, between, fs }
+})
+
+/** Counts the times that a call waits for the server: a request after an answer begins a round trip. */
+const roundTrips = (run: (fs: Algebra) => Effect.Effect<unknown, unknown>) =>
+  Effect.gen(function* () {
+    const { between, fs, root } = yield* opened
+    Fs.mkdirSync(join(root, "d"))
+    Fs.writeFileSync(join(root, "d/old.txt"), "old\n")
+    Fs.chmodSync(join(root, "d/old.txt"), 0o644)
+    let count = 0
+    let wasAnswered = true
+    between.onRequest = ({ type }) => {
+      // Nobody waits for the end of a handle, or of a temporary name that has a second name.
+      if (wasAnswered && type !== Type.remove) count++
+      wasAnswered = false
+      return "pass"
+    }
+    between.onAnswer = () => {
+      wasAnswered = true
+      return "pass"
+    }
+    yield* run(fs)
+    return count
+  }).pipe(Effect.scoped)
+
+const rangeOf = ({ bytes }: Packet): { readonly at: number; readonly length: number } => {
+  const reader = new Reader(bytes.subarray(5))
+  reader.bytes()
+  return { at: reader.u64(), length: reader.u32() }
+}
+
+const streamOf = (size: number) => Stream.range(1, size / 65_536).pipe(Stream.map((nth) => new Uint8Array(65_536).fill(nth)))
+const bytesOf = (size: number) =>
+  Buffer.concat(Array.from({ length: size / 65_536 }, (_, nth) => Buffer.alloc(65_536, nth + 1)))
+
+describeSftp("Sftp waits for the server", () => {
+  it.live("once to look at an entry", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* roundTrips((fs) => fs.stat("d/old.txt")), 1)
+    })
+  )
+
+  const written = "five times to write a small file: to look, open, write and flush, look again and close, and publish"
+  it.live(written, () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* roundTrips((fs) => fs.write("d/new.txt", "new\n", { mode: "create" })), 5)
+      assert.strictEqual(yield* roundTrips((fs) => fs.write("d/new.txt", "new\n")), 5)
+      assert.strictEqual(yield* roundTrips((fs) => fs.write("d/old.txt", "new\n")), 5)
+    })
+  )
+})
+
+describeSftp("Sftp streams a large file from the server", () => {
+  it.live("with at most 4 MiB of requests ahead of a reader that does not read", () =>
+    Effect.gen(function* () {
+      const { between, fs, root } = yield* opened
+      Fs.writeFileSync(join(root, "a"), bytesOf(32 * mebibyte))
+      let asked = 0
+      between.onRequest = (packet) => {
+        if (packet.type === Type.read) asked += rangeOf(packet).length
+        return "pass"
+      }
+      let taken = 0
+      const reader = fs.stream("a").pipe(
+        Stream.runForEach((chunk) =>
+          Effect.suspend(() => {
+            taken += chunk.length
+            // A stream hands on the chunks of one read together.
+            assert.isAtMost(asked - taken, 5 * mebibyte)
+            return Effect.void
+          })
+        )
+      )
+      yield* reader
+      assert.strictEqual(taken, 32 * mebibyte)
+      assert.strictEqual(asked, 32 * mebibyte)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("and does not wait for an answer before the next requests", () =>
+    Effect.gen(function* () {
+      const { between, fs, root } = yield* opened
+      Fs.writeFileSync(join(root, "a"), bytesOf(16 * mebibyte))
+      const isAhead = yield* Deferred.make<void>()
+      const late = new Set<number>()
+      let asked = 0
+      between.onRequest = (packet) => {
+        if (packet.type !== Type.read) return "pass"
+        const { at, length } = rangeOf(packet)
+        if (at >= 2 * mebibyte) late.add(packet.id)
+        if ((asked += length) >= 5 * mebibyte) Deferred.doneUnsafe(isAhead, Effect.void)
+        return "pass"
+      }
+      between.onAnswer = async ({ id }) => {
+        if (late.has(id)) await Effect.runPromise(Deferred.await(isAhead))
+        return "pass" as const
+      }
+      // No answer about the bytes after the first 2 MiB arrives before 5 MiB have been asked for.
+      yield* Stream.runDrain(fs.stream("a"))
+      assert.strictEqual(asked, 16 * mebibyte)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("whole, from a server that sends less than was asked for, or other lengths each time", () =>
+    Effect.gen(function* () {
+      const { between, fs, root } = yield* opened
+      const bytes = bytesOf(4 * mebibyte)
+      Fs.writeFileSync(join(root, "a"), bytes)
+      let nth = 0
+      between.onRequest = (packet) => {
+        if (packet.type !== Type.read) return "pass"
+        const { length } = rangeOf(packet)
+        const shorter = Buffer.from(packet.bytes)
+        shorter.writeUInt32BE(Math.ceil(length / (1 + (nth++ % 4))), shorter.length - 4)
+        return shorter
+      }
+      const chunks = yield* Stream.runCollect(fs.stream("a"))
+      assert.isTrue(Buffer.concat(chunks).equals(bytes))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("up to the end of a file that another program has made shorter", () =>
+    Effect.gen(function* () {
+      const { between, fs, root } = yield* opened
+      const bytes = bytesOf(8 * mebibyte)
+      Fs.writeFileSync(join(root, "a"), bytes)
+      between.onRequest = (packet) => {
+        if (packet.type === Type.read && rangeOf(packet).at >= 2 * mebibyte) Fs.truncateSync(join(root, "a"), 3 * mebibyte)
+        return "pass"
+      }
+      const got = Buffer.concat(yield* Stream.runCollect(fs.stream("a")))
+      assert.isTrue(got.equals(bytes.subarray(0, got.length)))
+      assert.strictEqual(got.length, 3 * mebibyte)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("refuses more bytes than were asked for", () =>
+    Effect.gen(function* () {
+      const { between, fs, root } = yield* opened
+      Fs.writeFileSync(join(root, "a"), bytesOf(mebibyte))
+      between.onAnswer = ({ bytes, type }) => {
+        if (type !== Type.data) return "pass"
+        const longer = Buffer.concat([bytes, Buffer.alloc(300 * 1024)])
+        longer.writeUInt32BE(longer.length - 9, 5)
+        return longer
+      }
+      const error = yield* Effect.flip(Stream.runDrain(fs.stream("a")))
+      assert.deepInclude(error, { _tag: "IoError", code: "EPROTO" })
+    }).pipe(Effect.scoped)
+  )
+})
+
+describeSftp("Sftp writes a stream", () => {
+  it.live("with several requests under way, and whole", () =>
+    Effect.gen(function* () {
+      const { between, fs, root } = yield* opened
+      const isNext = yield* Deferred.make<void>()
+      let first: number | undefined
+      let writes = 0
+      between.onRequest = ({ id, type }) => {
+        if (type !== Type.write) return "pass"
+        first ??= id
+        if (++writes > 10) Deferred.doneUnsafe(isNext, Effect.void)
+        return "pass"
+      }
+      between.onAnswer = async ({ id }) => {
+        if (id === first) await Effect.runPromise(Deferred.await(isNext))
+        return "pass" as const
+      }
+      yield* Stream.run(streamOf(8 * mebibyte), fs.sink("a"))
+      assert.isTrue(Fs.readFileSync(join(root, "a")).equals(bytesOf(8 * mebibyte)))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("of tiny chunks whole", () =>
+    Effect.gen(function* () {
+      const { fs, root } = yield* opened
+      const chunks = Stream.range(0, 199_999).pipe(
+        Stream.map((nth) => Uint8Array.of(nth & 255, (nth >> 8) & 255, nth >> 16, 7, 9, 11))
+      )
+      yield* Stream.run(chunks, fs.sink("a"))
+      const found = Fs.readFileSync(join(root, "a"))
+      assert.strictEqual(found.length, 1_200_000)
+      assert.isTrue(
+        Array.from({ length: 200_000 }, (_, nth) => found.readUIntLE(6 * nth, 3)).every((value, nth) => value === nth)
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("and copies chunks whose array the source uses again", () =>
+    Effect.gen(function* () {
+      const { fs, root } = yield* opened
+      const one = new Uint8Array(65_536)
+      const chunks = Stream.map(Stream.rechunk(streamOf(4 * mebibyte), 1), (chunk) => {
+        one.set(chunk)
+        return one
+      })
+      yield* Stream.run(chunks, fs.sink("a"))
+      assert.isTrue(Fs.readFileSync(join(root, "a")).equals(bytesOf(4 * mebibyte)))
+    }).pipe(Effect.scoped)
+  )
+
+  for (const nth of [1, 7, 20]) {
+    it.live(`and keeps the old file if the server refuses write ${nth}`, () =>
+      Effect.gen(function* () {
+        const { between, fs, root } = yield* opened
+        Fs.writeFileSync(join(root, "a"), "old")
+        let refused: number | undefined
+        let left = nth
+        between.onRequest = ({ id, type }) => {
+          if (type === Type.write && --left === 0) refused = id
+          return "pass"
+        }
+        between.onAnswer = ({ id }) => (id === refused ? statusOf(id, StatusCode.failure) : "pass")
+        const error = yield* Effect.flip(Stream.run(streamOf(8 * mebibyte), fs.sink("a")))
+        assert.strictEqual((error as { readonly _tag: string })._tag, "IoError")
+        yield* fs.exists("a")
+        assert.deepStrictEqual(Fs.readdirSync(root), ["a"])
+        assert.strictEqual(Fs.readFileSync(join(root, "a"), "utf8"), "old")
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("and publishes nothing before the server has confirmed each write and the flush", () =>
+    Effect.gen(function* () {
+      const { between, fs, root } = yield* opened
+      const waiting = new Set<number>()
+      let published = 0
+      between.onRequest = ({ bytes, id, type }) => {
+        if (type === Type.write || bytes.includes("fsync@openssh.com")) waiting.add(id)
+        if (bytes.includes("posix-rename@openssh.com") || bytes.includes("hardlink@openssh.com")) {
+          published++
+          assert.strictEqual(waiting.size, 0)
+        }
+        return "pass"
+      }
+      between.onAnswer = ({ id }) => {
+        waiting.delete(id)
+        return "pass"
+      }
+      yield* Stream.run(streamOf(4 * mebibyte), fs.sink("a"))
+      yield* fs.write("b", "small\n")
+      yield* fs.write("c", "small\n", { mode: "create" })
+      assert.strictEqual(published, 3)
+      assert.strictEqual(Fs.readdirSync(root).filter((name) => !name.startsWith(".")).length, 3)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("and asks its source for no more than a few batches while the server does not answer", () =>
+    Effect.gen(function* () {
+      const { between, fs } = yield* opened
+      let taken = 0
+      const source = Stream.tap(streamOf(32 * mebibyte), (chunk) => Effect.sync(() => void (taken += chunk.length))).pipe(
+        Stream.rechunk(1)
+      )
+      const held: Array<number> = []
+      const writes = new Set<number>()
+      between.onRequest = ({ id, type }) => {
+        if (type === Type.write) writes.add(id)
+        return "pass"
+      }
+      between.onAnswer = ({ id }) => {
+        if (!writes.has(id)) return "pass"
+        held.push(id)
+        return new Promise(() => {})
+      }
+      const fiber = yield* Effect.forkChild(Stream.run(source, fs.sink("a")))
+      let before = -1
+      while (held.length === 0 || before !== taken) {
+        before = taken
+        for (let nth = 0; nth < 50; nth++) yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      }
+      assert.isAtLeast(taken, 4 * mebibyte)
+      assert.isAtMost(taken, 8 * mebibyte)
+      yield* Fiber.interrupt(fiber)
+    }).pipe(Effect.scoped)
+  )
+})
