@@ -2,12 +2,17 @@
  * Stores of file contents by their hash, next to a journal. Each content is stored once, and any number of entries may refer
  * to the content, so the journal stays small.
  *
+ * A content store is a `BlobStore`: in memory, in a directory, in a SQL database, on a NATS server or in a bucket.
+ *
  * @since 0.1.0
  */
 import type * as Effect from "effect/Effect"
+import type * as BlobStore from "../repository/BlobStore.ts"
+import * as Memory from "../repository/stores/memory.ts"
 import type { JournalError } from "./errors.ts"
 import type { ContentStore } from "./model.ts"
-import * as Directory from "./store/contents.ts"
+import * as BlobContents from "./store/blobContents.ts"
+import * as Directory from "./store/directoryContents.ts"
 
 export type {
   /** @since 0.1.0 */
@@ -25,6 +30,26 @@ export interface DirectoryOptions {
 }
 
 /**
+ * Returns a content store on any store of blobs. The stores of this library keep contents of any size; in memory, and in a store
+ * of your own, a content has at most 1 GiB.
+ *
+ * The store must have no workspaces: a collection of garbage in `Repository` deletes every blob to which no workspace refers.
+ *
+ * @example
+ * ```ts
+ * const program = Effect.gen(function* () {
+ *   const contents = ContentStore.make(yield* BlobStore.BlobStore)
+ *   const ref = yield* contents.put(Uint8Array.of(1, 2, 3))
+ *   return yield* contents.get(ref)
+ * })
+ * yield* Effect.provide(program, Stores.layerMemory) // => Uint8Array.of(1, 2, 3)
+ * ```
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (blobs: BlobStore.Operations): ContentStore => BlobContents.make(blobs)
+
+/**
  * Returns a content store in memory.
  *
  * @example
@@ -36,7 +61,7 @@ export interface DirectoryOptions {
  * @category constructors
  * @since 0.1.0
  */
-export const makeMemory: () => ContentStore = Directory.make
+export const makeMemory = (): ContentStore => make(Memory.makeBlobs())
 
 /**
  * Opens a content store in a directory. The first content creates the directory. Any number of processes may use the
@@ -46,4 +71,4 @@ export const makeMemory: () => ContentStore = Directory.make
  * @since 0.1.0
  */
 export const makeDirectory = (directory: string, options: DirectoryOptions = {}): Effect.Effect<ContentStore, JournalError> =>
-  Directory.makeDirectory(directory, { fsync: options.fsync === true, removesLeftovers: true })
+  Directory.open(directory, options)

@@ -12,8 +12,7 @@
  * answer. Each process has one message in flight. Appends that arrive meanwhile are sent together in the next message. If
  * several processes append at the same time, each retries until it succeeds, in no particular order.
  *
- * Requires the packages `@nats-io/transport-node`, `@nats-io/jetstream` and `@nats-io/obj`, and a NATS server of 2.9 or
- * later with JetStream.
+ * Requires the packages `@nats-io/transport-node` and `@nats-io/jetstream`, and a NATS server of 2.9 or later with JetStream.
  *
  * @since 0.1.0
  */
@@ -41,7 +40,7 @@ const makeJetStream = <E, Encoded>(
     yield* checkOptions(options)
     const connection = yield* Connection.make(options)
     const log = yield* Log.open(connection, options)
-    const contents = yield* Contents.open(connection, options)
+    const contents = options.contents ?? (yield* Contents.open(connection, options))
     const codec = Log.codec(schema)
     const following = yield* Following.makeFollowing(connection, log, yield* log.end)
     const write = yield* Writing.make(connection, log, contents)

@@ -12,7 +12,7 @@ import * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { JournalError } from "./errors.ts"
-import { Entry, Journal, type Scrivener, type Store } from "./model.ts"
+import { type ContentStore, Entry, Journal, type Scrivener, type Store } from "./model.ts"
 import * as Maintenance from "./store/maintenance.ts"
 import type { Compacted, Verified } from "./store/maintenance.ts"
 import * as FileStore from "./store/fileStore.ts"
@@ -87,8 +87,8 @@ export const layerMemory: Layer.Layer<Journal> = Layer.effect(Journal, makeMemor
 export interface FileOptions {
   /** The path of the file. Opening creates the file and missing parent directories, with access for this user only. */
   readonly path: string
-  /** The directory of the contents larger than 4 KiB. @default the path with ".contents" */
-  readonly contents?: string | undefined
+  /** The directory of the contents larger than 4 KiB, or a content store that has them. @default the path with ".contents" */
+  readonly contents?: string | ContentStore | undefined
   /** True if an append waits until its entries are on disk, so that they survive a loss of power. @default false */
   readonly fsync?: boolean | undefined
   /**
@@ -123,11 +123,11 @@ export const makeFile = <E, I>(
       new JournalError({ operation: "Journal.open", reason: "invalid", detail: "the path of the journal file is blank" })
     )
   }
-  const directory = contents ?? `${path}.contents`
+  const place = contents ?? `${path}.contents`
   return Effect.map(
     readOnly
-      ? makeFollowing(schema, { path, contents: directory })
-      : FileStore.make(schema, { path, contents: directory, fsync, chained }),
+      ? makeFollowing(schema, { path, contents: place })
+      : FileStore.make(schema, { path, contents: place, fsync, chained }),
     make
   )
 }

@@ -12,7 +12,7 @@ import { type Content, corruptNode, type Entry, type TreeNode } from "./format/n
 import * as Objects from "./format/objects.ts"
 import { type Head, HeadStore } from "./HeadStore.ts"
 import type { Commit } from "./past.ts"
-import { deleteOlder, type OwnOperations } from "./stores/blobs.ts"
+import { deleteOlder, type OwnOperations, sweep } from "./stores/blobs.ts"
 
 const maxForkAttempts = 100
 
@@ -226,7 +226,7 @@ const deleteAtOnce = 100
  *
  * Marks everything that the heads refer to, and counts the unmarked old blobs. Then marks what new commits refer to, and
  * deletes the blobs that are still unmarked and old. So blobs that were stored again meanwhile are kept. The library's own
- * stores check the time once more when they delete.
+ * stores check the time once more when they delete, and remove what killed programs have left.
  */
 export const collect = (options?: {
   readonly grace?: Duration.Input | undefined
@@ -264,10 +264,12 @@ export const collect = (options?: {
     const isGarbage = (blob: { readonly hash: string; readonly storedAt: DateTime.Utc }): boolean =>
       !marked.has(blob.hash) && DateTime.toEpochMillis(blob.storedAt) < oldest
     const count = yield* mark.pipe(Effect.andThen(Stream.runCount(Stream.filter(blobs.list, isGarbage))))
-    if (count === 0 || options?.dryRun === true) return { deleted: count }
+    if (options?.dryRun === true) return { deleted: count }
+    const own: Partial<OwnOperations> = blobs
+    yield* own[sweep]?.(oldest) ?? Effect.void
+    if (count === 0) return { deleted: 0 }
     yield* mark
     let deleted = 0
-    const own: Partial<OwnOperations> = blobs
     const deleteGroup = (hashes: ReadonlyArray<string>): Effect.Effect<number, StoreError> =>
       own[deleteOlder]?.(hashes, oldest) ?? Effect.as(blobs.delete(hashes), hashes.length)
     yield* Stream.runForEach(Stream.grouped(Stream.filter(blobs.list, isGarbage), deleteAtOnce), (group) =>

@@ -2,15 +2,18 @@ import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import { type ContentStore, makeDirectory, makeMemory } from "../../src/journal/ContentStore.ts"
-import type { JournalError } from "../../src/journal/Journal.ts"
+import { make, makeDirectory, makeMemory } from "../../src/journal/ContentStore.ts"
+import * as Stores from "../../src/repository/Stores.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import { clean, start } from "../durability/children.ts"
+import { makeBlobs } from "../repository/stores.ts"
 import { inMemory } from "../scratch.ts"
+import { contentLaws, contentsOn } from "./contentLaws.ts"
 import type { Orders } from "./fileJournalChild.ts"
 import { bytesOf, sha256 } from "./journalLaws.ts"
 
@@ -26,105 +29,31 @@ const filesOf = (directory: string): ReadonlyArray<string> =>
         .sort()
     : []
 
-const laws = (name: string, make: () => Effect.Effect<ContentStore, JournalError>): void => {
-  describe(`a content store in ${name}`, () => {
-    const law = <E>(claim: string, run: (store: ContentStore) => Effect.Effect<void, E>): void => {
-      it.live(claim, () => Effect.flatMap(Effect.suspend(make), run))
-    }
-
-    law("returns a separate plain array to each caller", (store) =>
-      Effect.gen(function* () {
-        const ref = yield* store.put(bytesOf(5_000))
-        const first = yield* store.get(ref)
-        assert.strictEqual(Object.getPrototypeOf(first), Uint8Array.prototype)
-        first.fill(0)
-        assert.deepStrictEqual(yield* store.get(ref), bytesOf(5_000))
-      })
-    )
-
-    law("returns the hash and the size of a content, and later the same bytes", (store) =>
-      Effect.gen(function* () {
-        for (const size of [0, 1, 4_097, 65_535, 65_536, 65_537, 200_000]) {
-          const bytes = bytesOf(size)
-          assert.deepStrictEqual(yield* store.put(bytes), refOf(bytes))
-          assert.deepStrictEqual(yield* store.get(refOf(bytes)), bytes)
-          const chunks = yield* Stream.runCollect(store.stream(refOf(bytes)))
-          assert.isTrue(chunks.every(({ length }) => length > 0 && length <= 65_536))
-          assert.deepStrictEqual(new Uint8Array(Buffer.concat(chunks)), bytes)
-          assert.isTrue(yield* store.has(refOf(bytes)))
-        }
-        const abc = Buffer.from("abc")
-        assert.strictEqual((yield* store.put(abc)).sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
-      })
-    )
-
-    law("is unchanged if a caller changes the bytes that the caller stored or read", (store) =>
-      Effect.gen(function* () {
-        for (const mine of [bytesOf(5_000, 3), Buffer.from(bytesOf(5_000, 4))]) {
-          const was = new Uint8Array(mine)
-          const ref = yield* store.put(mine)
-          mine.fill(0)
-          const got = yield* store.get(ref)
-          assert.deepStrictEqual(got, was)
-          got.fill(0)
-          for (const chunk of yield* Stream.runCollect(store.stream(ref))) chunk.fill(0)
-          assert.deepStrictEqual(yield* store.get(ref), was)
-        }
-        const reused = new Uint8Array(1_000)
-        const pieces = [1, 2, 3].map((seed) => bytesOf(1_000, seed))
-        const stream = Stream.fromIterable(pieces).pipe(
-          Stream.rechunk(1),
-          Stream.map((piece) => {
-            reused.set(piece)
-            return reused
-          })
-        )
-        const whole = new Uint8Array(Buffer.concat(pieces))
-        assert.deepStrictEqual(yield* store.putStream(stream), refOf(whole))
-        assert.deepStrictEqual(yield* store.get(refOf(whole)), whole)
-      })
-    )
-
-    law("fails as corrupt for a missing content or a content of another size", (store) =>
-      Effect.gen(function* () {
-        const ref = yield* store.put(bytesOf(100))
-        const others = [
-          refOf(bytesOf(101)),
-          { ...ref, size: 99 },
-          { ...ref, size: 101 },
-          { ...ref, size: 0 },
-          { ...ref, sha256: "../../../etc/passwd" },
-          { ...ref, sha256: "" },
-          { ...ref, sha256: ref.sha256.toUpperCase() }
-        ]
-        for (const other of others) {
-          assert.isFalse(yield* store.has(other), JSON.stringify(other))
-          assert.strictEqual((yield* Effect.flip(store.get(other))).reason, "corrupt")
-          assert.strictEqual((yield* Effect.flip(Stream.runDrain(store.stream(other)))).reason, "corrupt")
-        }
-      })
-    )
-
-    law("stores the same content for many fibers at the same time", (store) =>
-      Effect.gen(function* () {
-        const bytes = bytesOf(100_000)
-        const put = (n: number) =>
-          n % 2 === 0 ? store.put(bytes) : store.putStream(Stream.make(bytes.subarray(0, 33_333), bytes.subarray(33_333)))
-        const refs = yield* Effect.forEach(
-          Array.from({ length: 20 }, (_, n) => n),
-          put,
-          { concurrency: "unbounded" }
-        )
-        assert.isTrue(refs.every(({ sha256 }) => sha256 === refOf(bytes).sha256))
-        assert.deepStrictEqual(yield* store.get(refOf(bytes)), bytes)
-      })
-    )
+contentLaws("memory", Effect.sync(makeMemory))
+contentLaws(
+  "a directory",
+  Effect.suspend(() => makeDirectory(fresh()))
+)
+contentLaws(
+  "a directory, on disk at each answer",
+  Effect.suspend(() => makeDirectory(fresh(), { fsync: true }))
+)
+contentLaws("stores in memory", contentsOn(Stores.layerMemory))
+contentLaws(
+  "stores in a directory",
+  Effect.suspend(() => contentsOn(Stores.layerDirectory({ directory: fresh() })))
+)
+contentLaws(
+  "stores in SQLite",
+  Effect.suspend(() => {
+    const file = join(Fs.mkdtempSync(join(inMemory(), "contents-")), "contents.db")
+    return contentsOn(Stores.layerSql().pipe(Layer.provide(Stores.sqliteClient({ file }))))
   })
-}
-
-laws("memory", () => Effect.sync(makeMemory))
-laws("a directory", () => makeDirectory(fresh()))
-laws("a directory, on disk at each answer", () => makeDirectory(fresh(), { fsync: true }))
+)
+contentLaws(
+  "a store of blobs of someone else",
+  Effect.sync(() => make(makeBlobs()))
+)
 
 describe("a content store in a directory", () => {
   it.live("keeps each content once, in a file that is named after its hash and has mode 0600", () =>

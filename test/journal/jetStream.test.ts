@@ -13,6 +13,7 @@ import { createHash } from "node:crypto"
 import { FileEdit, FileStat, FileWrite } from "../../src/journal/FileSystemEntry.ts"
 import * as JetStream from "../../src/journal/JetStream.ts"
 import * as Journal from "../../src/journal/Journal.ts"
+import { gateTo } from "../repository/stores/natsGate.ts"
 import { journalLaws } from "./journalLaws.ts"
 import { describeNats, type Server, startServer, wayTo } from "./nats.ts"
 
@@ -546,6 +547,30 @@ describeNats("a journal on JetStream:", () => {
           (yield* Effect.promise(() => objects.list())).map(({ size }) => size),
           [content.length]
         )
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("that an earlier version has stored are read, each part once, and are not stored again", () =>
+      Effect.gen(function* () {
+        const name = fresh()
+        const content = bytes(3_000_000)
+        const objects = yield* Effect.promise(() => new Objm(nats).create(name, { replicas: 1 }))
+        // The object of an earlier version has no list of its parts, only the position before them.
+        const object = { name: sha256(content), options: { max_chunk_size: 131_072 }, metadata: { after: "0" } }
+        yield* Effect.promise(() => objects.putBlob(object, content))
+        const way = yield* Effect.acquireRelease(
+          Effect.promise(() => gateTo(server)),
+          (gate) => Effect.sync(gate.close)
+        )
+        const { contents } = yield* open(name, { servers: way.url })
+        const ref = { sha256: sha256(content), size: content.length }
+        const sent = way.watch()
+        assert.isTrue(Buffer.concat(yield* Stream.runCollect(contents.stream(ref))).equals(content))
+        // There are 23 parts. Each of three ranges begins again with the part that the range before has ended in.
+        assert.isAtMost(sent.length, 23 + 3 + 3 * 2)
+        const { messages } = yield* stored(`OBJ_${name}`)
+        assert.deepStrictEqual(yield* contents.put(content), ref)
+        assert.strictEqual((yield* stored(`OBJ_${name}`)).messages, messages)
       }).pipe(Effect.scoped)
     )
 

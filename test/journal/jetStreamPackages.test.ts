@@ -4,7 +4,7 @@ import * as JetStream from "../../src/journal/JetStream.ts"
 import * as Journal from "../../src/journal/Journal.ts"
 import { vi } from "vitest"
 
-vi.mock("@nats-io/obj", () => {
+vi.mock("@nats-io/jetstream", () => {
   throw new Error("Cannot find package")
 })
 
@@ -12,6 +12,6 @@ it.live("a journal on JetStream names the packages to install if one is missing"
   Effect.gen(function* () {
     const error = yield* Effect.flip(JetStream.make(Journal.Entry, { servers: "127.0.0.1:1", name: "a" }))
     assert.strictEqual(error.reason, "unavailable")
-    for (const name of ["@nats-io/transport-node", "@nats-io/jetstream", "@nats-io/obj"]) assert.include(error.message, name)
+    for (const name of ["@nats-io/transport-node", "@nats-io/jetstream"]) assert.include(error.message, name)
   }).pipe(Effect.scoped)
 )

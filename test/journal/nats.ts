@@ -5,6 +5,7 @@
 import { afterAll, describe } from "@effect/vitest"
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import * as Fs from "node:fs"
+import { randomBytes, randomInt } from "node:crypto"
 import { connect, createServer, type Socket } from "node:net"
 import { join } from "node:path"
 import { inMemory } from "../scratch.ts"
@@ -20,27 +21,55 @@ export const describeNats = (name: string, body: () => void): void => {
   describe.skip(`${name} (${lacking})`)
 }
 
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
     const server = createServer()
-    server.once("error", reject).listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { readonly port: number }
-      server.close(() => resolve(port))
-    })
+    server.once("error", () => resolve(false)).listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
   })
 
-const answers = (port: number): Promise<boolean> =>
+/**
+ * Returns a free port that the system gives to nobody, because it is below the ports for connections. So no other program gets the
+ * port while the server is down.
+ */
+const freePort = async (): Promise<number> => {
+  for (;;) {
+    const port = randomInt(18_000, 32_000)
+    if (await isFree(port)) return port
+  }
+}
+
+const sleep = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
+
+/** Tests whether a process runs. A process that has ended stays a zombie until its parent asks for its end. */
+const isAlive = (pid: number): boolean => {
+  try {
+    return !Fs.readFileSync(`/proc/${pid}/stat`, "utf8").includes(") Z ")
+  } catch {
+    return false
+  }
+}
+
+/** Tests whether the server of a process answers on a port, and not another program that has taken the port meanwhile. */
+const answers = (port: number, name: string): Promise<boolean> =>
   new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1")
-    socket.once("error", () => resolve(false)).once("data", () => (socket.destroy(), resolve(true)))
+    const socket = connect(port, "127.0.0.1").setTimeout(1_000)
+    const end = (isThere: boolean) => (socket.destroy(), resolve(isThere))
+    socket
+      .once("error", () => end(false))
+      .once("close", () => end(false))
+      .once("timeout", () => end(false))
+      .once("data", (text) => end(String(text).includes(name)))
   })
+
+/** The longest wait for a server, in milliseconds. A start takes less than a second on a quiet machine. */
+const patienceMillis = 20_000
 
 export interface Server {
   readonly port: number
   readonly url: string
   /** Kills the server by SIGKILL. */
   readonly kill: () => Promise<void>
-  /** Starts the server again with its store; ends when it answers. */
+  /** Starts the server again with its store; ends when it answers, and fails if it does not for 20 seconds. */
   readonly start: () => Promise<void>
 }
 
@@ -49,6 +78,8 @@ export interface ServerOptions {
   readonly more?: string
   /** True for a server without JetStream. @default false */
   readonly isPlain?: boolean
+  /** The name by which the server is recognised. @default a random name */
+  readonly identity?: string
 }
 
 /** Starts this many servers as one cluster. */
@@ -58,7 +89,8 @@ export const startCluster = async (size: number): Promise<ReadonlyArray<Server>>
   return Promise.all(
     ports.map((port, index) =>
       startServer({
-        more: `server_name: "server-${index}"\ncluster { name: "tests", listen: "127.0.0.1:${port}", routes: [${routes}] }`
+        identity: `server-${index}-${randomBytes(8).toString("hex")}`,
+        more: `cluster { name: "tests", listen: "127.0.0.1:${port}", routes: [${routes}] }`
       })
     )
   )
@@ -67,28 +99,52 @@ export const startCluster = async (size: number): Promise<ReadonlyArray<Server>>
 /** The command that runs the server, and kills it when the pipe from this process closes. */
 const guarded = 'nats-server -c "$1" & server=$!; echo $server; cat >/dev/null; kill -9 $server'
 
-export const startServer = async ({ isPlain = false, more = "" }: ServerOptions = {}): Promise<Server> => {
+export const startServer = async ({
+  identity = `server-${randomBytes(8).toString("hex")}`,
+  isPlain = false,
+  more = ""
+}: ServerOptions = {}): Promise<Server> => {
   const directory = Fs.mkdtempSync(join(inMemory(), "nats-"))
   const port = await freePort()
-  const configuration = join(directory, "nats.conf")
+  const [configuration, log] = [join(directory, "nats.conf"), join(directory, "nats.log")]
   Fs.writeFileSync(
     configuration,
-    `listen: "127.0.0.1:${port}"\n${isPlain ? "" : `jetstream { store_dir: "${directory}", max_file_store: 4GB, max_memory_store: 256MB }`}\n${more}\n`
+    `listen: "127.0.0.1:${port}"\nserver_name: "${identity}"\nlog_file: "${log}"\n${isPlain ? "" : `jetstream { store_dir: "${directory}", max_file_store: 4GB, max_memory_store: 256MB }`}\n${more}\n`
   )
   let guard: ChildProcess | undefined
   let pid = 0
   const kill = async (): Promise<void> => {
     if (guard === undefined) return
-    const ended = new Promise((resolve) => guard!.once("exit", resolve))
-    process.kill(pid, "SIGKILL")
+    const ended = guard.exitCode === null ? new Promise((resolve) => guard!.once("exit", resolve)) : undefined
+    try {
+      process.kill(pid, "SIGKILL")
+    } catch {
+      // It has ended by itself.
+    }
     guard.stdin!.end()
     await ended
     guard = undefined
   }
-  const start = async (): Promise<void> => {
+  /** Starts the server, and returns whether it answers. Only a server that ends, as on a port in use, can be started again. */
+  const startOnce = async (until: number): Promise<boolean> => {
     guard = spawn("sh", ["-c", guarded, "sh", configuration], { stdio: ["pipe", "pipe", "ignore"] })
     pid = await new Promise<number>((resolve) => guard!.stdout!.once("data", (text) => resolve(Number(text))))
-    while (!(await answers(port))) await new Promise((resolve) => setTimeout(resolve, 10))
+    while (performance.now() < until) {
+      if (await answers(port, identity)) return true
+      if (!isAlive(pid)) break
+      await sleep(10)
+    }
+    await kill()
+    return false
+  }
+  const start = async (): Promise<void> => {
+    const until = performance.now() + patienceMillis
+    while (performance.now() < until) {
+      if (await startOnce(until)) return
+      await sleep(100)
+    }
+    const said = Fs.existsSync(log) ? Fs.readFileSync(log, "utf8").split("\n").slice(-20).join("\n") : "nothing"
+    throw new Error(`nats-server has not answered on port ${port} for ${patienceMillis / 1000} seconds. It said:\n${said}`)
   }
   await start()
   servers.push(kill)

@@ -1,24 +1,17 @@
 /** The connection of a journal, whose failures are those of journals. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { StoreError } from "../../repository/errors.ts"
 import * as Shared from "../../repository/stores/jetStream/connection.ts"
 import { JournalError } from "../errors.ts"
 import type { Options } from "./options.ts"
 
 export { creationRetryOptions, type Refusal } from "../../repository/stores/jetStream/connection.ts"
 
-const packageNames = "@nats-io/transport-node, @nats-io/jetstream and @nats-io/obj"
-
-/** Throws the error again. Bundlers treat a package as optional if a handler catches the failure of its import. */
-const rethrow = (cause: unknown): never => {
-  throw cause
-}
+const packageNames = "@nats-io/transport-node and @nats-io/jetstream"
 
 const loadPackages = Effect.tryPromise({
-  try: async () => {
-    const [packages, obj] = await Promise.all([Shared.importPackages(), import("@nats-io/obj").catch(rethrow)])
-    return { ...packages, obj }
-  },
+  try: Shared.importPackages,
   catch: (cause) =>
     new JournalError({
       operation: "JetStream.open",
@@ -27,13 +20,11 @@ const loadPackages = Effect.tryPromise({
     })
 })
 
-export interface Connection extends Shared.Connection<JournalError> {
-  readonly obj: Effect.Success<typeof loadPackages>["obj"]
-}
+export type Connection = Shared.Connection<JournalError>
 
 export const make = (options: Options): Effect.Effect<Connection, JournalError, Scope.Scope> =>
   Effect.gen(function* () {
-    const { obj, ...packages } = yield* loadPackages
+    const packages = yield* loadPackages
     let isOpen = false
     const connection = yield* Shared.make(packages, options, {
       closed: "the journal is closed",
@@ -41,5 +32,23 @@ export const make = (options: Options): Effect.Effect<Connection, JournalError, 
         new JournalError({ operation: operation ?? (isOpen ? "JetStream" : "JetStream.open"), reason, detail })
     })
     isOpen = true
-    return { ...connection, obj }
+    return connection
   })
+
+const toStoreError = ({ detail }: JournalError): StoreError => new StoreError({ reason: "unavailable", detail })
+
+/** Returns the same connection, with the failures of stores. */
+export const forStores = (connection: Connection): Shared.Connection<StoreError> => ({
+  ...connection,
+  call: (operation, request) =>
+    Effect.mapError(connection.call(operation, request), (error) => (Shared.isRefusal(error) ? error : toStoreError(error))),
+  ask: (operation, request) => Effect.mapError(connection.ask(operation, request), toStoreError),
+  sendOnce: (operation, request) =>
+    Effect.mapError(connection.sendOnce(operation, request), (error) =>
+      Shared.isRefusal(error) ? error : toStoreError(error)
+    ),
+  endError: () => {
+    const error = connection.endError()
+    return error && toStoreError(error)
+  }
+})

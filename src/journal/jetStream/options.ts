@@ -6,6 +6,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Authentication } from "../../repository/stores/jetStream/options.ts"
 import { JournalError } from "../errors.ts"
+import type { ContentStore } from "../model.ts"
 
 export type { Authentication } from "../../repository/stores/jetStream/options.ts"
 
@@ -45,6 +46,8 @@ export interface Options {
    * @default "30 seconds"
    */
   readonly timeout?: Duration.Input | undefined
+  /** The store of the contents larger than 4 KiB. All processes must use the same one. @default the object store of the server */
+  readonly contents?: ContentStore | undefined
 }
 
 const invalidOption = (detail: string): Effect.Effect<never, JournalError> =>

@@ -10,9 +10,8 @@ import * as Semaphore from "effect/Semaphore"
 import { makeDirectories } from "../../runtime/directories.ts"
 import { closeQuietly } from "../../runtime/host.ts"
 import { basename, dirname, Fs, join, randomBytes, randomInt, resolve } from "../../runtime/node.ts"
-import * as ContentStore from "../ContentStore.ts"
-import type { Recorded, Store } from "../model.ts"
-import * as Directory from "./contents.ts"
+import type { ContentStore, Recorded, Store } from "../model.ts"
+import * as Directory from "./directoryContents.ts"
 import { JournalError } from "../errors.ts"
 import * as Codec from "./entryCopies.ts"
 import { headerOf, initialChain, type LocatedLine, type Point, readStart, scan } from "./format.ts"
@@ -30,7 +29,7 @@ const maxAppendUnits = 256 * 1024 * 1024
 
 interface FileStoreOptions {
   readonly path: string
-  readonly contents: string
+  readonly contents: string | ContentStore
   readonly fsync: boolean
   readonly chained: boolean
 }
@@ -136,7 +135,10 @@ export const make = <E, I>(
     const { fsync } = storeOptions
     const options = { ...storeOptions, path }
     yield* claimFile(path)
-    const contents = yield* ContentStore.makeDirectory(storeOptions.contents, { fsync })
+    const contents =
+      typeof storeOptions.contents === "string"
+        ? yield* Directory.open(storeOptions.contents, { fsync })
+        : storeOptions.contents
     const { O_APPEND, O_CREAT, O_RDWR } = Fs.constants
     const descriptor = yield* openFile(path, O_RDWR | O_APPEND | O_CREAT)
     const { pages, point } = yield* recoverEnd(descriptor, options, decode)
@@ -212,7 +214,7 @@ const pollIntervalMillis = 200
 const readOnlyError = (operation: string): JournalError =>
   new JournalError({ operation, reason: "readOnly", detail: "the journal was opened for reading only" })
 
-const rejectPuts = (contents: ContentStore.ContentStore): ContentStore.ContentStore => ({
+const rejectPuts = (contents: ContentStore): ContentStore => ({
   ...contents,
   put: () => Effect.fail(readOnlyError("ContentStore.put")),
   putStream: () => Effect.fail(readOnlyError("ContentStore.put"))
@@ -269,12 +271,14 @@ const watchFile = (path: string): Effect.Effect<ChangeNotifications, never, Scop
 
 export const makeFollowing = <E, I>(
   schema: Schema.Codec<E, I>,
-  options: { readonly path: string; readonly contents: string }
+  options: Pick<FileStoreOptions, "path" | "contents">
 ): Effect.Effect<Store<E>, JournalError, Scope.Scope> =>
   Effect.gen(function* () {
     const path = resolve(options.path)
     const { decode } = Codec.make(schema)
-    const contents = rejectPuts(yield* Directory.makeDirectory(options.contents, { fsync: false, removesLeftovers: false }))
+    const contents = rejectPuts(
+      typeof options.contents === "string" ? yield* Directory.open(options.contents, { isReader: true }) : options.contents
+    )
     const descriptor = yield* openFile(path, Fs.constants.O_RDONLY)
     const notifications = yield* watchFile(path)
     /** The state of the file. `undefined` until the first line is complete. */

@@ -13,7 +13,9 @@ import { Buffer } from "../../runtime/buffer.ts"
 import { closeQuietly, syncDirectoryNow } from "../../runtime/host.ts"
 import { dirname, Fs, join, resolve } from "../../runtime/node.ts"
 import { type ContentRef, isEfferent, isTerminal } from "../FileSystemEntry.ts"
-import * as Directory from "./contents.ts"
+import type { ContentStore } from "../model.ts"
+import { holds } from "./blobContents.ts"
+import * as Directory from "./directoryContents.ts"
 import { JournalError } from "../errors.ts"
 import * as Answered from "../leaf/answered.ts"
 import * as Codec from "./entryCopies.ts"
@@ -59,16 +61,19 @@ const collectRefs = (value: unknown, refsByHash: Map<string, number>): void => {
   }
 }
 
-const checkAll = (directory: string, refs: ReadonlyMap<string, number>): Effect.Effect<Verified["contents"], JournalError> =>
+const checkAll = (
+  place: string | ContentStore,
+  refs: ReadonlyMap<string, number>
+): Effect.Effect<Verified["contents"], JournalError> =>
   Effect.gen(function* () {
-    const contents = yield* Directory.makeDirectory(directory, { fsync: false, removesLeftovers: false })
+    const contents = typeof place === "string" ? yield* Directory.open(place, { isReader: true }) : place
     let [missing, damaged] = [0, 0]
     for (const [sha256, size] of refs) {
       const isIntact = yield* Effect.as(Stream.runDrain(contents.stream({ sha256, size })), true).pipe(
         Effect.catch((error) => (error.reason === "corrupt" ? Effect.succeed(false) : Effect.fail(error)))
       )
       if (isIntact) continue
-      if (Fs.existsSync(Directory.contentPath(directory, sha256))) damaged++
+      if (yield* holds(contents, { sha256, size })) damaged++
       else missing++
     }
     return { referenced: refs.size, missing, damaged }
@@ -77,7 +82,7 @@ const checkAll = (directory: string, refs: ReadonlyMap<string, number>): Effect.
 export const verify = <E, I>(
   schema: Schema.Codec<E, I>,
   path: string,
-  directory: string
+  place: string | ContentStore
 ): Effect.Effect<Verified, JournalError> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -104,7 +109,7 @@ export const verify = <E, I>(
         chained: point.chain !== undefined,
         ...(point.chain === undefined ? {} : { head: point.chain }),
         torn: rest > 0,
-        contents: yield* checkAll(directory, refs)
+        contents: yield* checkAll(place, refs)
       }
     })
   )
@@ -296,7 +301,7 @@ const removeUnnamedContents = (disk: Disk, directory: string, isNamed: (sha256: 
 
 export const compact = (
   journalPath: string,
-  options: { readonly before: number | DateTime.Utc; readonly contents?: string | undefined },
+  options: { readonly before: number | DateTime.Utc; readonly contents?: string | ContentStore | undefined },
   disk: Disk = realDisk
 ): Effect.Effect<Compacted, JournalError> =>
   Effect.scoped(

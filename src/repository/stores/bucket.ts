@@ -10,7 +10,7 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { absent, noCondition, type Objects, type Stored } from "../../backends/bucket/objects.ts"
+import { absent, maxParts, noCondition, type Objects, type Part, type Stored } from "../../backends/bucket/objects.ts"
 import { type OpenObjects, openConditional, type Tuning } from "../../backends/bucket/open.ts"
 import type { Fault } from "../../model/Fault.ts"
 import { Buffer, concatenate } from "../../runtime/buffer.ts"
@@ -18,6 +18,7 @@ import { sha256 } from "../../runtime/hash.ts"
 import { StoreError } from "../errors.ts"
 import * as Blobs from "./blobs.ts"
 import * as Heads from "./heads.ts"
+import * as Spool from "./spool.ts"
 import type { Stores } from "./stores.ts"
 import * as Wakes from "./wakes.ts"
 
@@ -43,6 +44,10 @@ export interface BucketOptions {
 }
 
 const chunkBytes = 8 * 1024 * 1024
+/** The smallest part of a large object. Content of at most this size is sent in one request. */
+const minPartBytes = 16 * 1024 * 1024
+/** The size of the largest object of S3, 5 TiB. */
+const maxObjectBytes = 5 * 1024 ** 4
 const concurrency = 16
 const pollTime = "1 second"
 /** The maximum number of attempts of a write. A store may refuse the condition although the head is as expected. */
@@ -94,22 +99,52 @@ const makeBlobs = ({ objects, prefix, support }: OpenObjects) => {
       }
       return chunks.length === 1 ? chunks[0]! : concatenate(chunks)
     })
-  return Blobs.make({
-    put: (hash, bytes) => {
-      const what = `put of the blob ${hash}`
-      return Effect.flatMap(
-        answer(what)(objects.put(top + hash, bytes, hash, noCondition, support.form)),
-        ({ _tag }): Effect.Effect<void, StoreError> =>
-          _tag === "Stored"
-            ? Effect.void
-            : Effect.fail(
-                new StoreError({ reason: "unavailable", detail: `${what}: the store refused the write; try again later` })
-              )
+  const settled =
+    (what: string) =>
+    ({ _tag }: Stored): Effect.Effect<void, StoreError> =>
+      _tag === "Stored"
+        ? Effect.void
+        : Effect.fail(
+            new StoreError({ reason: "unavailable", detail: `${what}: the store refused the write; try again later` })
+          )
+
+  const put = (hash: string, bytes: Uint8Array): Effect.Effect<void, StoreError> => {
+    const what = `put of the blob ${hash}`
+    return Effect.flatMap(answer(what)(objects.put(top + hash, bytes, hash, noCondition, support.form)), settled(what))
+  }
+
+  /** Sends the parts one after another, so that one of them is in memory at a time. */
+  const putSource = (hash: string, { read, size }: Spool.Source): Effect.Effect<void, StoreError> => {
+    if (size <= minPartBytes) return Effect.flatMap(read(0, size), (bytes) => put(hash, bytes))
+    const what = `put of the blob ${hash}`
+    const partBytes = Math.max(minPartBytes, Math.ceil(size / maxParts))
+    return Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(answer(what)(objects.startUpload(top + hash)), (upload) =>
+        Effect.gen(function* () {
+          const parts: Array<Part> = []
+          for (let at = 0; at < size; at += partBytes) {
+            const bytes = yield* read(at, Math.min(partBytes, size - at))
+            parts.push(yield* answer(what)(objects.putPart(upload, parts.length + 1, bytes)))
+          }
+          yield* settled(what)(yield* answer(what)(objects.complete(upload, parts, noCondition, support.form)))
+        }).pipe(
+          restore,
+          Effect.onError(() => Effect.ignore(objects.abort(upload)))
+        )
       )
-    },
+    )
+  }
+
+  const sizeOf: Blobs.Contents["sizeOf"] = (hash) =>
+    Effect.map(answer(`look at the blob ${hash}`)(objects.head(top + hash)), (found) => found?.sizeBytes)
+
+  return Blobs.make({
+    put,
+    putStream: Spool.spooled(sizeOf, putSource),
+    sizeOf,
     get: (hash, range) =>
       answer(`get of the blob ${hash}`)(
-        range?.length === 0 || (range !== undefined && range.offset >= Blobs.maxBlobBytes)
+        range?.length === 0 || (range !== undefined && range.offset >= maxObjectBytes)
           ? Effect.map(objects.head(top + hash), (found) => found && new Uint8Array())
           : Effect.map(
               read(top + hash, range?.offset ?? 0, Math.min(range?.length ?? Blobs.maxBlobBytes, Blobs.maxBlobBytes)),

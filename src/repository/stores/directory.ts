@@ -11,13 +11,14 @@
  * every content is checked.
  */
 import * as Effect from "effect/Effect"
-import { isSystemError } from "../../model/realms.ts"
+import { codeOf, isSystemError } from "../../model/realms.ts"
 import { writeFile } from "../../runtime/atomicFile.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import * as Host from "../../runtime/host.ts"
 import { Fs, getSystemErrorMessage, join, randomBytes, resolve } from "../../runtime/node.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { StoreError } from "../errors.ts"
+import type { OwnOperations } from "./blobs.ts"
 import * as Blobs from "./directoryBlobs.ts"
 import * as Heads from "./directoryHeads.ts"
 import type { Stores } from "./stores.ts"
@@ -63,11 +64,11 @@ export interface Place {
   readonly fsync: boolean
   readonly attempt: <A>(what: string, run: () => A) => Effect.Effect<A, StoreError>
   /** Writes a draft, and removes it at the end of `use` unless it was renamed. */
-  readonly withDraft: <A>(
+  readonly withDraft: <A, E, R>(
     what: string,
-    bytes: Uint8Array,
+    fill: (write: (bytes: Uint8Array) => Effect.Effect<void, StoreError>) => Effect.Effect<void, StoreError | E, R>,
     use: (draft: string) => Effect.Effect<A, StoreError>
-  ) => Effect.Effect<A, StoreError>
+  ) => Effect.Effect<A, StoreError | E, R>
   /** If `fsync` is true, waits until the entries of the directories are on the disk. */
   readonly syncNames: (what: string, ...directories: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
 }
@@ -165,10 +166,62 @@ const openFormat = (directory: string): void => {
   ownNames.forEach((name) => ownDirectory(join(directory, name)))
 }
 
+const attempt: Place["attempt"] = (what, run) => Effect.try({ try: run, catch: errorOf(what) })
+
+/** Opens a draft, and creates its directory if it may be missing. */
+const openDraft = (directory: string, mayBeMissing: boolean): { readonly path: string; readonly descriptor: number } => {
+  const path = join(directory, draftName())
+  try {
+    return { path, descriptor: Fs.openSync(path, "wx", 0o600) }
+  } catch (error) {
+    if (!mayBeMissing || codeOf(error) !== "ENOENT") throw error
+    makeDirectories(directory, 0o700)
+    return { path, descriptor: Fs.openSync(path, "wx", 0o600) }
+  }
+}
+
+const makePlace = (directory: string, drafts: string, fsync: boolean): Place => ({
+  directory,
+  fsync,
+  attempt,
+  syncNames: (what, ...directories) =>
+    fsync && process.platform !== "win32"
+      ? Effect.forEach(directories, (path) => Host.syncDirectory(path, errorOf(what)), { discard: true })
+      : Effect.void,
+  withDraft: (what, fill, use) => {
+    // An error takes longer to make than a small file.
+    const full = () => new StoreError({ reason: "full", detail: `${what}: the disk of the store has no space left` })
+    return Effect.acquireUseRelease(
+      attempt(what, () => ({ ...openDraft(drafts, drafts === directory), isOpen: true })),
+      (draft) =>
+        fill((bytes) =>
+          bytes.length <= maxSyncBytes
+            ? attempt(what, () => writeNow(draft.descriptor, bytes, full))
+            : Host.writeFully(draft.descriptor, bytes, errorOf(what), full())
+        ).pipe(
+          Effect.andThen(fsync ? Host.sync(draft.descriptor, errorOf(what)) : Effect.void),
+          // Some network disks report only at the close that the content was lost.
+          Effect.andThen(
+            attempt(what, () => {
+              draft.isOpen = false
+              Fs.closeSync(draft.descriptor)
+            })
+          ),
+          Effect.andThen(Effect.suspend(() => use(draft.path)))
+        ),
+      (draft) =>
+        Effect.sync(() => {
+          if (draft.isOpen) Host.closeQuietly(draft.descriptor)
+          // Most drafts have been renamed. The look costs less than the error of a removal.
+          if (Fs.lstatSync(draft.path, { throwIfNoEntry: false }) !== undefined) Host.unlinkQuietly(draft.path)
+        })
+    )
+  }
+})
+
 export const open = ({ directory, fsync = false }: DirectoryOptions): Effect.Effect<Stores, StoreError> =>
   Effect.gen(function* () {
     if (directory === "") return yield* invalid("the directory of the store has an empty path")
-    const attempt: Place["attempt"] = (what, run) => Effect.try({ try: run, catch: errorOf(what) })
     const root = yield* attempt("opening the store", () => {
       makeDirectories(resolve(directory), 0o700)
       const real = Fs.realpathSync(resolve(directory))
@@ -176,43 +229,25 @@ export const open = ({ directory, fsync = false }: DirectoryOptions): Effect.Eff
       removeLeftovers(join(real, "drafts"))
       return real
     })
+    const place = makePlace(root, join(root, "drafts"), fsync)
+    yield* place.syncNames("opening the store", root)
+    return { blobs: Blobs.make(place, join(root, "blobs")), heads: Heads.make(place) }
+  })
 
-    const syncNames: Place["syncNames"] = (what, ...directories) =>
-      fsync && process.platform !== "win32"
-        ? Effect.forEach(directories, (path) => Host.syncDirectory(path, errorOf(what)), { discard: true })
-        : Effect.void
-
-    const withDraft: Place["withDraft"] = (what, bytes, use) => {
-      // The error is made only when it is needed, because that takes longer than to write a small file.
-      const full = () => new StoreError({ reason: "full", detail: `${what}: the disk of the store has no space left` })
-      const path = join(root, "drafts", draftName())
-      return Effect.acquireUseRelease(
-        attempt(what, () => ({ descriptor: Fs.openSync(path, "wx", 0o600), isOpen: true })),
-        (draft) =>
-          (bytes.length <= maxSyncBytes
-            ? attempt(what, () => writeNow(draft.descriptor, bytes, full))
-            : Host.writeFully(draft.descriptor, bytes, errorOf(what), full())
-          ).pipe(
-            Effect.andThen(fsync ? Host.sync(draft.descriptor, errorOf(what)) : Effect.void),
-            // Some network disks report lost content only when the file is closed.
-            Effect.andThen(
-              attempt(what, () => {
-                draft.isOpen = false
-                Fs.closeSync(draft.descriptor)
-              })
-            ),
-            Effect.andThen(use(path))
-          ),
-        (draft) =>
-          Effect.sync(() => {
-            if (draft.isOpen) Host.closeQuietly(draft.descriptor)
-            // Most drafts have been renamed. `lstat` costs less than an `unlink` that fails.
-            if (Fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined) Host.unlinkQuietly(path)
-          })
-      )
-    }
-
-    const place: Place = { directory: root, fsync, attempt, withDraft, syncNames }
-    yield* syncNames("opening the store", root)
-    return { blobs: Blobs.make(place), heads: Heads.make(place) }
+/**
+ * Opens a directory that has only blobs, with its drafts beside them. The first content creates the directory. A reader leaves
+ * the drafts of others alone.
+ */
+export const openBlobs = (
+  { directory, fsync = false }: DirectoryOptions,
+  isReader: boolean
+): Effect.Effect<OwnOperations, StoreError> =>
+  Effect.suspend(() => {
+    const top = resolve(directory)
+    return Effect.as(
+      attempt("opening the contents", () => {
+        if (!isReader && Fs.existsSync(top)) removeLeftovers(top)
+      }),
+      Blobs.make(makePlace(top, top, fsync), top)
+    )
   })

@@ -4,8 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { codeOf } from "../../model/realms.ts"
 import * as Host from "../../runtime/host.ts"
+import { hasher } from "../../runtime/hash.ts"
 import { Fs, join } from "../../runtime/node.ts"
-import type { Operations } from "../BlobStore.ts"
 import type { StoreError } from "../errors.ts"
 import * as Blobs from "./blobs.ts"
 import { errorOf, maxSyncBytes, openFile, ownDirectory, type Place } from "./directory.ts"
@@ -17,9 +17,8 @@ const tooLarge = Symbol("tooLarge")
 
 const folderPattern = /^[0-9a-f]{2}$/
 
-export const make = (place: Place): Operations => {
-  const { attempt, directory, fsync, syncNames, withDraft } = place
-  const top = join(directory, "blobs")
+/** Makes a store of the blobs below the directory `top`. */
+export const make = ({ attempt, fsync, syncNames, withDraft }: Place, top: string): Blobs.OwnOperations => {
   const folderOf = (hash: string): string => join(top, hash.slice(0, 2))
   const pathOf = (hash: string): string => join(folderOf(hash), hash.slice(2))
 
@@ -107,9 +106,17 @@ export const make = (place: Place): Operations => {
     opened(what, hash, (file) => {
       if (file === undefined) return Effect.succeed(undefined)
       const { descriptor, size } = file
-      if (size > Blobs.maxBlobBytes) return Effect.fail(Blobs.corruptBlob(hash, `its file has ${size} bytes`))
       const offset = Math.min(range?.offset ?? 0, size)
-      return read(what, descriptor, offset, Math.min(range?.length ?? size, size - offset))
+      const length = Math.min(range?.length ?? size, size - offset)
+      return length > Blobs.maxBlobBytes
+        ? Effect.fail(Blobs.corruptBlob(hash, `its file has ${size} bytes`))
+        : read(what, descriptor, offset, length)
+    })
+
+  const publish = (what: string, hash: string, draft: string): Effect.Effect<void, StoreError> =>
+    attempt(what, () => {
+      if (!hasFolder(hash)) ownDirectory(folderOf(hash))
+      Fs.renameSync(draft, pathOf(hash))
     })
 
   return Blobs.make({
@@ -122,16 +129,49 @@ export const make = (place: Place): Operations => {
           () => hasFolder(hash) && Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) !== undefined
         )
         if (!exists || !(yield* refresh(what, hash, bytes))) {
-          yield* withDraft(what, bytes, (draft) =>
-            attempt(what, () => {
-              if (!hasFolder(hash)) ownDirectory(folderOf(hash))
-              Fs.renameSync(draft, pathOf(hash))
-            })
+          yield* withDraft(
+            what,
+            (write) => write(bytes),
+            (draft) => publish(what, hash, draft)
           )
         }
         yield* syncNames(what, folderOf(hash), top)
       })
     },
+    comparesInPlace: true,
+    putStream: (bytes) =>
+      Effect.suspend(() => {
+        const what = "put of a stream"
+        const digest = hasher()
+        let size = 0
+        return withDraft(
+          what,
+          (write) =>
+            Stream.runForEachArray(bytes, (chunks) =>
+              Effect.forEach(
+                chunks,
+                (chunk) => {
+                  digest.update(chunk)
+                  size += chunk.length
+                  return write(chunk)
+                },
+                { discard: true }
+              )
+            ),
+          (draft) => {
+            const hash = digest.digest()
+            return publish(what, hash, draft).pipe(
+              Effect.andThen(syncNames(what, folderOf(hash), top)),
+              Effect.as({ hash, size })
+            )
+          }
+        )
+      }),
+    sizeOf: (hash) =>
+      attempt(`look at the blob ${hash}`, () => {
+        const stats = hasFolder(hash) ? Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) : undefined
+        return stats?.isFile() === true ? stats.size : undefined
+      }),
     get: (hash, range) => {
       const what = `get of the blob ${hash}`
       return Effect.flatMap(

@@ -153,7 +153,11 @@ export const make = ({ attempt, directory, syncNames, withDraft }: Place): Opera
         const isDone =
           next === undefined
             ? yield* swapWith(what, workspace, expected, undefined)
-            : yield* withDraft(what, encode(workspace, next), (draft) => swapWith(what, workspace, expected, draft))
+            : yield* withDraft(
+                what,
+                (write) => write(encode(workspace, next)),
+                (draft) => swapWith(what, workspace, expected, draft)
+              )
         if (isDone) {
           wakes.wake(fileOf(workspace))
           yield* syncNames(what, top)

@@ -7,10 +7,14 @@ import * as Heads from "./heads.ts"
 import type { Stores } from "./stores.ts"
 import * as Wakes from "./wakes.ts"
 
-const makeBlobs = () => {
+export const makeBlobs = (): Blobs.OwnOperations => {
   const entries = new Map<string, { readonly bytes: Uint8Array; readonly storedAt: DateTime.Utc }>()
+  const put: Blobs.Contents["put"] = (hash, bytes) =>
+    Effect.map(DateTime.now, (storedAt) => void entries.set(hash, { bytes, storedAt }))
   return Blobs.make({
-    put: (hash, bytes) => Effect.map(DateTime.now, (storedAt) => void entries.set(hash, { bytes, storedAt })),
+    put,
+    putStream: Blobs.collected(put),
+    sizeOf: (hash) => Effect.sync(() => entries.get(hash)?.bytes.length),
     get: (hash, range) =>
       Effect.sync(() => {
         const found = entries.get(hash)

@@ -17,6 +17,7 @@ import { createHash } from "../../runtime/node.ts"
 import { StoreError } from "../errors.ts"
 import * as Blobs from "./blobs.ts"
 import * as Heads from "./heads.ts"
+import * as Spool from "./spool.ts"
 import type { Stores } from "./stores.ts"
 import * as Wakes from "./wakes.ts"
 
@@ -68,14 +69,15 @@ const toStoreError =
   }
 
 /** Tests whether a statement was certainly not applied, and may succeed if it is repeated. */
-const isConflict = ({ reason }: SqlError): boolean => reason._tag === "DeadlockError" || reason._tag === "SerializationError"
+const isConflict = (error: SqlError | StoreError): boolean =>
+  error._tag === "SqlError" && (error.reason._tag === "DeadlockError" || error.reason._tag === "SerializationError")
 
 const answer =
   (what: string) =>
-  <A>(run: Effect.Effect<A, SqlError>): Effect.Effect<A, StoreError> =>
+  <A>(run: Effect.Effect<A, SqlError | StoreError>): Effect.Effect<A, StoreError> =>
     run.pipe(
       Effect.retry({ while: isConflict, times: 20, schedule: Schedule.jittered(Schedule.spaced("20 millis")) }),
-      Effect.mapError(toStoreError(what))
+      Effect.mapError((error) => (error._tag === "StoreError" ? error : toStoreError(what)(error)))
     )
 
 interface Tables {
@@ -144,32 +146,42 @@ const makeBlobs = (sql: SqlClient, tables: Tables) => {
       content: unknown
     }>`select size, substr(content, ${offset + 1}, ${length}) as content from ${table} where hash = ${hash} and part = ${part}`
 
+  /** Writes the parts one after another, so that one of them is in memory at a time. */
+  const putSource = (hash: string, { read, size }: Spool.Source): Effect.Effect<void, StoreError> =>
+    Effect.gen(function* () {
+      const what = `put of the blob ${hash}`
+      const now = Math.trunc(yield* Clock.currentTimeMillis)
+      const count = partsOf(size)
+      const contentOf = (part: number) => read(part * partBytes, Math.min(partBytes, size - part * partBytes))
+      const refresh = Effect.gen(function* () {
+        for (let part = 0; part < count; part++) {
+          const content = yield* contentOf(part)
+          const found =
+            yield* sql`update ${table} set stored_at = ${now} where hash = ${hash} and part = ${part} and size = ${size} and ${isSame(content)} returning part`
+          if (found.length === 0) return false
+        }
+        return true
+      })
+      const insert = Effect.gen(function* () {
+        for (let part = 0; part < count; part++) {
+          const content = yield* contentOf(part)
+          yield* sql`insert into ${table} (hash, part, size, stored_at, content) values (${hash}, ${part}, ${size}, ${now}, ${content}) on conflict (hash, part) do update set size = excluded.size, stored_at = excluded.stored_at, content = excluded.content`
+        }
+      })
+      if (yield* answer(what)(refresh)) return
+      yield* answer(what)(count === 1 ? insert : sql.withTransaction(insert))
+    })
+
+  const sizeOf: Blobs.Contents["sizeOf"] = (hash) =>
+    sql<{ size: number | bigint }>`select size from ${table} where hash = ${hash} and part = 0`.pipe(
+      answer(`look at the blob ${hash}`),
+      Effect.map(([row]) => (row === undefined ? undefined : Number(row.size)))
+    )
+
   return Blobs.make({
-    put: (hash, bytes) =>
-      Effect.gen(function* () {
-        const now = Math.trunc(yield* Clock.currentTimeMillis)
-        const size = bytes.length
-        const parts = Array.from({ length: partsOf(size) }, (_, part) => ({
-          part,
-          content: bytes.subarray(part * partBytes, (part + 1) * partBytes)
-        }))
-        const refresh = Effect.gen(function* () {
-          for (const { content, part } of parts) {
-            const found =
-              yield* sql`update ${table} set stored_at = ${now} where hash = ${hash} and part = ${part} and size = ${size} and ${isSame(content)} returning part`
-            if (found.length === 0) return false
-          }
-          return true
-        })
-        const insert = Effect.forEach(
-          parts,
-          ({ content, part }) =>
-            sql`insert into ${table} (hash, part, size, stored_at, content) values (${hash}, ${part}, ${size}, ${now}, ${content}) on conflict (hash, part) do update set size = excluded.size, stored_at = excluded.stored_at, content = excluded.content`,
-          { discard: true }
-        )
-        if (yield* refresh) return
-        yield* parts.length === 1 ? insert : sql.withTransaction(insert)
-      }).pipe(answer(`put of the blob ${hash}`)),
+    put: (hash, bytes) => putSource(hash, Spool.sourceOf(bytes)),
+    putStream: Spool.spooled(sizeOf, putSource),
+    sizeOf,
     get: (hash, range) =>
       Effect.gen(function* () {
         const what = answer(`get of the blob ${hash}`)
@@ -180,11 +192,11 @@ const makeBlobs = (sql: SqlClient, tables: Tables) => {
         const [first] = yield* what(readPart(hash, 0, firstOffset, firstLength))
         if (first === undefined) return undefined
         const size = Number(first.size)
-        if (!Number.isSafeInteger(size) || size < 0 || size > Blobs.maxBlobBytes) {
+        const end = range === undefined ? size : Math.min(size, from + range.length)
+        if (!Number.isSafeInteger(size) || size < 0 || end - from > Blobs.maxBlobBytes) {
           return yield* Blobs.corruptBlob(hash, "its row has an impossible size")
         }
         const chunks = [toBytes(first.content)]
-        const end = range === undefined ? size : Math.min(size, from + range.length)
         for (let part = Math.max(1, Math.floor(from / partBytes)); part * partBytes < end; part++) {
           const offset = Math.max(0, from - part * partBytes)
           const [row] = yield* what(readPart(hash, part, offset, Math.min(partBytes, end - part * partBytes) - offset))

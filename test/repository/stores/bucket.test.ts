@@ -6,6 +6,8 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { BlobStore, HeadStore, Stores } from "../../../src/index.ts"
 import { storeSuite } from "../../../src/testing/index.ts"
+import { bytesOf } from "../../../src/testing/stores/blobLaws.ts"
+import { contentLaws, contentsOn } from "../../journal/contentLaws.ts"
 import { isSoak } from "../../runs.ts"
 import {
   credentials,
@@ -41,6 +43,18 @@ const reasonOf = <A>(effect: Effect.Effect<A, Stores.StoreError>) => Effect.map(
 // A page of a listing has 1,000 keys. The slower server gets fewer blobs.
 describeMoto("on moto", () => {
   storeSuite("stores in a bucket", placeOn(moto), { count: isSoak ? 1_050 : 50 })
+
+  contentLaws("a bucket on moto", Effect.flatMap(placeOn(moto), contentsOn))
+
+  it.live("a content of more than 16 MiB is uploaded in parts, and is one object", () =>
+    Effect.gen(function* () {
+      const contents = yield* Effect.flatMap(placeOn(moto), contentsOn)
+      const bytes = bytesOf(17_000_000)
+      const ref = yield* contents.putStream(Stream.make(bytes.subarray(0, 9_000_000), bytes.subarray(9_000_000)))
+      assert.strictEqual(ref.size, 17_000_000)
+      assert.isTrue(Buffer.from(bytes).equals(yield* contents.get(ref)))
+    }).pipe(Effect.scoped)
+  )
 
   it.live("damaged objects are reported, and foreign objects are ignored", () =>
     Effect.gen(function* () {

@@ -2,6 +2,7 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { jetstreamManager, type JetStreamManager, type StreamConfig } from "@nats-io/jetstream"
 import { Objm } from "@nats-io/obj"
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -12,9 +13,10 @@ import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import { createHash } from "node:crypto"
 import { BlobStore, HeadStore, Repository, Stores } from "../../../src/index.ts"
-import { deleteOlder, type OwnOperations } from "../../../src/repository/stores/blobs.ts"
+import { deleteOlder, type OwnOperations, sweep } from "../../../src/repository/stores/blobs.ts"
 import { laws, storeSuite, suite } from "../../../src/testing/index.ts"
 import { bytesOf } from "../../../src/testing/stores/blobLaws.ts"
+import { contentLaws, contentsOn } from "../../journal/contentLaws.ts"
 import { describeNats, type Server, startServer } from "../../journal/nats.ts"
 import { isSoak, randomPrograms } from "../../runs.ts"
 import { type Gate, gateTo } from "./natsGate.ts"
@@ -85,6 +87,11 @@ describeNats("on JetStream", () => {
       )
     ),
     { ...randomPrograms(2, 2_000), laws: isSoak ? laws : [] }
+  )
+
+  contentLaws(
+    "stores on NATS",
+    Effect.suspend(() => contentsOn(Stores.layerJetStream({ servers: [server.url], name: fresh() })))
   )
 
   describe("blobs", () => {
@@ -158,6 +165,95 @@ describeNats("on JetStream", () => {
         assert.deepStrictEqual(yield* blobs.get(hash), bytes)
         assert.strictEqual(yield* blobs[deleteOlder]([hash], (yield* timeOf) + 1), 1)
         assert.strictEqual(yield* reasonOf(blobs.get(hash)), "missing")
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("that a killed put has begun are removed by a collection once they are old, and no others", () =>
+      Effect.gen(function* () {
+        const name = fresh()
+        const [opened, stream, parts] = [yield* open(name), `OBJ_${name}-blobs`, `$O.${name}-blobs.C.`]
+        const { blobs } = opened
+        const kept = bytesOf(300_000, 1)
+        const hash = yield* blobs.put(kept)
+        yield* blobs.put(new Uint8Array())
+        yield* say(`${parts}killed`, bytesOf(1_000))
+        yield* say(`${parts}killed`, bytesOf(1_000))
+        // A description that this version cannot read keeps its parts.
+        yield* say(`${parts}later`, bytesOf(1_000))
+        yield* say(
+          `$O.${name}-blobs.M.${Buffer.from("0".repeat(64)).toString("base64url")}==`,
+          '{"nuid": "later", "size": "x"}'
+        )
+        const subjects = Effect.map(messages(stream, `${parts}>`), (found) => Object.keys(found).length)
+        assert.strictEqual(yield* subjects, 3)
+        // The parts are young: they can be of a put that is under way, whatever this machine's clock says.
+        assert.strictEqual(yield* blobs[sweep](Number.MAX_SAFE_INTEGER), 0)
+        assert.strictEqual(yield* blobs[sweep](0, 0), 0)
+        assert.strictEqual(yield* subjects, 3)
+        let count = 0
+        // The server counts in milliseconds, and the last part may be of this one.
+        while (count === 0) count = yield* blobs[sweep](Number.MAX_SAFE_INTEGER, 0)
+        assert.strictEqual(count, 1)
+        assert.deepStrictEqual(yield* messages(stream, `${parts}killed`), {})
+        assert.strictEqual(yield* subjects, 2)
+        assert.deepStrictEqual(yield* blobs.get(hash), kept)
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("are swept by the collection of a repository", () =>
+      Effect.gen(function* () {
+        const { blobs, heads } = yield* open(fresh())
+        const times: Array<number> = []
+        const watched: OwnOperations = {
+          ...blobs,
+          [sweep]: (before, youngest) => {
+            times.push(before)
+            return blobs[sweep](before, youngest)
+          }
+        }
+        const collect = (options: { readonly dryRun?: boolean }) =>
+          Repository.collect({ grace: "2 hours", ...options }).pipe(
+            Effect.provideService(BlobStore.BlobStore, watched),
+            Effect.provideService(HeadStore.HeadStore, heads)
+          )
+        yield* collect({ dryRun: true })
+        assert.deepStrictEqual(times, [])
+        const before = Date.now()
+        yield* collect({})
+        assert.strictEqual(times.length, 1)
+        assert.isAtLeast(times[0]!, before - 7_200_000)
+        assert.isAtMost(times[0]!, Date.now() - 7_200_000)
+      }).pipe(Effect.scoped)
+    )
+
+    it.live("whose put was stopped for an hour, so that its parts were removed, are sent again", () =>
+      Effect.gen(function* () {
+        const name = fresh()
+        const gate = yield* Effect.acquireRelease(
+          Effect.promise(() => gateTo(server)),
+          (gate) => Effect.sync(gate.close)
+        )
+        const { blobs } = yield* openAt({ servers: [gate.url], name })
+        const real = yield* Clock.Clock
+        let ahead = 0
+        const clock: Clock.Clock = {
+          currentTimeMillisUnsafe: () => real.currentTimeMillisUnsafe() + ahead,
+          currentTimeMillis: Effect.sync(() => real.currentTimeMillisUnsafe() + ahead),
+          currentTimeNanosUnsafe: () => real.currentTimeNanosUnsafe(),
+          currentTimeNanos: real.currentTimeNanos,
+          monotonicTimeNanosUnsafe: () => real.monotonicTimeNanosUnsafe(),
+          monotonicTimeNanos: real.monotonicTimeNanos,
+          sleep: (duration) => real.sleep(duration)
+        }
+        // The messages: a look at the description, three parts, and the description, which is sent again later.
+        gate.interfere(5, "before", async () => {
+          await manager.streams.purge(`OBJ_${name}-blobs`, { filter: `$O.${name}-blobs.C.>` })
+          ahead = 3_600_000
+        })
+        const bytes = bytesOf(300_000)
+        const hash = yield* Effect.provideService(blobs.put(bytes), Clock.Clock, clock)
+        assert.strictEqual(ahead, 3_600_000)
+        assert.deepStrictEqual(yield* blobs.get(hash), bytes)
       }).pipe(Effect.scoped)
     )
 

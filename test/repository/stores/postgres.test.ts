@@ -8,6 +8,7 @@ import { BlobStore, HeadStore, Repository, Stores } from "../../../src/index.ts"
 import { laws, storeSuite, suite } from "../../../src/testing/index.ts"
 import { clean } from "../../durability/children.ts"
 import { isSoak, randomPrograms } from "../../runs.ts"
+import { contentLaws, contentsOn } from "../../journal/contentLaws.ts"
 import { answered, expectAnswered, readChain, writer } from "./chain.ts"
 import { postgresClient } from "./places.ts"
 import { describePostgres, server, startServer } from "./postgres.ts"
@@ -36,6 +37,11 @@ describePostgres("on Postgres", () => {
   storeSuite(
     "stores in SQL",
     Effect.map(Effect.promise(server), ({ url }) => layerAt(url, `place${places++}_`))
+  )
+
+  contentLaws(
+    "stores in Postgres",
+    Effect.flatMap(Effect.promise(server), ({ url }) => contentsOn(layerAt(url, `place${places++}_`)))
   )
 
   // Workspaces with names of their own share the tables, which take longer to make than a program to run.

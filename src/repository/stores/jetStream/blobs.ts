@@ -6,7 +6,8 @@
  * The description also lists the sequence numbers of the parts, so that any part is read in one request. Objects written by
  * other clients have no such list, so their parts are read one after another.
  */
-import type { StoredMsg } from "@nats-io/jetstream"
+import type { ConsumerConfig, StoredMsg } from "@nats-io/jetstream"
+import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -17,13 +18,22 @@ import { Buffer } from "../../../runtime/buffer.ts"
 import { randomBytes } from "../../../runtime/node.ts"
 import { StoreError } from "../../errors.ts"
 import * as Blobs from "../blobs.ts"
+import { type Source, sourceOf, spooled } from "../spool.ts"
 import { type Bucket, messagesOf, refusedAs, type StoreConnection, wrongLastSequence } from "./buckets.ts"
 import { isRefusal } from "./connection.ts"
 
 const partBytes = 131_072
 const reservedHeaderBytes = 1_024
 const concurrency = 32
+/** The number of parts that are read before they are sent: 8 MiB. */
+const partsAtOnce = 64
 const maxTries = 10
+/** The age in milliseconds from which on parts without a description can be those of a killed program. */
+const leftoverAgeMillis = 60 * 60 * 1000
+/** The time in milliseconds after which a `put` looks whether its parts were removed as leftovers. */
+const slowPutMillis = leftoverAgeMillis / 12
+/** The number of contents whose last read position is remembered. */
+const maxPositions = 64
 /** The maximum length of the list of sequence numbers, in characters. */
 const maxRunsLength = 8_192
 
@@ -31,6 +41,13 @@ export const bucketOf = (name: string): Bucket => ({
   stream: `OBJ_${name}`,
   subjects: [`$O.${name}.C.>`, `$O.${name}.M.>`],
   description: "blobs of fs-algebra, version 1"
+})
+
+/** Returns the object store of a journal, which other clients may have created. */
+export const objectsOf = (name: string, storage: Bucket["storage"]): Bucket => ({
+  ...bucketOf(name),
+  description: undefined,
+  storage
 })
 
 const Size = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
@@ -89,7 +106,6 @@ const parse = (hash: string, data: Uint8Array): Found | StoreError | undefined =
     return Blobs.corruptBlob(hash, "its description was not written by a store")
   }
   const { chunks, metadata = {}, nuid, options, size } = fields
-  if (size > Blobs.maxBlobBytes) return Blobs.corruptBlob(hash, `its description has a size of ${size} bytes`)
   const partSize = options?.max_chunk_size ?? 0
   const fits = partSize > 0 && chunks === Math.ceil(size / partSize)
   const after = Number(metadata["after"] ?? 0)
@@ -133,10 +149,10 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
     Effect.ignore(connection.sendOnce("purge", () => manager.streams.purge(stream, { filter: partsOf(nuid) })))
 
   /**
-   * Sends all parts, and returns their sequence numbers. Fails if an answer is lost, because a part that is sent again could be
+   * Sends parts, and returns their sequence numbers. Fails if an answer is lost, because a part that is sent again could be
    * stored twice.
    */
-  const sendParts = (what: string, nuid: string, bytes: Uint8Array, partSize: number) =>
+  const sendSome = (what: string, nuid: string, bytes: Uint8Array, partSize: number) =>
     Effect.forEach(
       Array.from({ length: Math.ceil(bytes.length / partSize) }, (_, n) => n),
       (n) =>
@@ -146,6 +162,18 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
         ),
       { concurrency }
     )
+
+  /** Sends all parts. A limited number of them is in memory at a time. */
+  const sendParts = (what: string, nuid: string, { read, size }: Source, partSize: number) =>
+    Effect.gen(function* () {
+      const sequences: Array<number> = []
+      const length = partSize * partsAtOnce
+      for (let at = 0; at < size; at += length) {
+        const bytes = yield* read(at, Math.min(length, size - at))
+        for (const sequence of yield* sendSome(what, nuid, bytes, partSize)) sequences.push(sequence)
+      }
+      return sequences
+    })
 
   interface Draft {
     readonly nuid: string
@@ -170,6 +198,15 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
     })
   }
 
+  /** Tests whether the first part exists. All parts are removed at once. */
+  const hasParts = (what: string, { nuid, sequences }: Draft): Effect.Effect<boolean, StoreError> =>
+    sequences[0] === undefined
+      ? Effect.succeed(true)
+      : Effect.map(
+          connection.ask(what, () => manager.streams.getMessage(stream, { seq: sequences[0]! })),
+          (message) => message?.subject === partsOf(nuid)
+        )
+
   /** Replaces a revision of a description. Returns false if another write has already replaced that revision. */
   const publish = (what: string, hash: string, text: string, draft: Draft, revision: number) =>
     connection
@@ -192,13 +229,15 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
         refusedAs(what)
       )
 
-  const put = (hash: string, bytes: Uint8Array): Effect.Effect<void, StoreError> => {
+  const putSource = (hash: string, source: Source): Effect.Effect<void, StoreError> => {
+    const { size } = source
     const what = `put of the blob ${hash}`
     const partSize = Math.max(1, Math.min(partBytes, (nats.info?.max_payload ?? 1_048_576) - reservedHeaderBytes))
     const attempt = Effect.gen(function* () {
       const nuid = randomBytes(16).toString("hex")
+      const begin = yield* Clock.currentTimeMillis
       const [found, sequences] = yield* Effect.onError(
-        Effect.all([messageOf(what, hash), sendParts(what, nuid, bytes, partSize)], { concurrency: 2 }),
+        Effect.all([messageOf(what, hash), sendParts(what, nuid, source, partSize)], { concurrency: 2 }),
         () => dropParts(nuid)
       )
       // Parts that were sent again after a reconnection are out of order.
@@ -211,18 +250,20 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
       const isPublished = yield* publish(
         what,
         hash,
-        descriptionOf(hash, bytes.length, draft, yield* DateTime.now),
+        descriptionOf(hash, size, draft, yield* DateTime.now),
         draft,
         found?.seq ?? 0
       )
       if (isPublished) {
         if (old !== undefined && !isStoreError(old)) yield* dropParts(old.nuid)
-        return "stored" as const
+        // A program that was stopped for long, and then continued, may find its parts removed.
+        const isSlow = Math.abs((yield* Clock.currentTimeMillis) - begin) > slowPutMillis
+        return isSlow && !(yield* hasParts(what, draft)) ? ("again" as const) : ("stored" as const)
       }
       yield* dropParts(nuid)
       // Another program has stored or deleted the same content during this call.
       const now = yield* describe(what, hash)
-      return now !== undefined && !isStoreError(now) && now.size === bytes.length ? ("stored" as const) : ("again" as const)
+      return now !== undefined && !isStoreError(now) && now.size === size ? ("stored" as const) : ("again" as const)
     }).pipe(refusedAs(what))
     const store = (triesLeft: number): Effect.Effect<void, StoreError> =>
       attempt.pipe(
@@ -254,6 +295,18 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
       (message) => (message === null || message.subject !== partsOf(nuid) ? Effect.fail(new Moved()) : Effect.succeed(message))
     )
 
+  /** The last read part of contents without a list of parts, so that the next range need not be sought from the first part on. */
+  const positions = new Map<string, { readonly at: number; readonly seq: number }>()
+  const positionBefore = (nuid: string, start: number) => {
+    const position = positions.get(nuid)
+    return position === undefined || position.at > start ? undefined : position
+  }
+  const remember = (nuid: string, position: { readonly at: number; readonly seq: number }): void => {
+    positions.delete(nuid)
+    positions.set(nuid, position)
+    if (positions.size > maxPositions) positions.delete(positions.keys().next().value!)
+  }
+
   /** Reads the bytes from `start` to `end`, which must lie within the content. */
   const readParts = (what: string, hash: string, found: Found, start: number, end: number) =>
     Effect.gen(function* () {
@@ -280,10 +333,13 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
         )
         return bytes
       }
-      for (let at = 0, seq = after + 1; at < end;) {
+      let { at, seq } = positionBefore(found.nuid, start) ?? { at: 0, seq: after + 1 }
+      while (at < end) {
         const message = yield* part(what, found, { seq, next_by_subj: partsOf(found.nuid) })
         if (message.data.length === 0) return yield* Effect.fail(Blobs.corruptBlob(hash, "a part of it is empty"))
         place(message.data, at)
+        // The next range may begin in the middle of this part.
+        remember(found.nuid, { at, seq: message.seq })
         at += message.data.length
         seq = message.seq + 1
       }
@@ -302,6 +358,9 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
       const start = Math.min(range?.offset ?? 0, found.size)
       const end = Math.min(start + (range?.length ?? found.size), found.size)
       if (start === end) return Effect.succeed(new Uint8Array())
+      if (end - start > Blobs.maxBlobBytes) {
+        return Effect.fail(Blobs.corruptBlob(hash, `its description has a size of ${found.size} bytes`))
+      }
       return Effect.catchIf(
         readParts(what, hash, found, start, end),
         (error) => error._tag === "Moved",
@@ -339,8 +398,55 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
         : remove(what, hash, parse(hash, message.data) ?? Blobs.corruptBlob(hash, "it is deleted"), message.seq)
     )
 
+  const sizeOf: Blobs.Contents["sizeOf"] = (hash) =>
+    Effect.map(describe(`look at the blob ${hash}`, hash), (found) => (isStoreError(found) ? undefined : found?.size))
+
+  const descriptions = (what: string) =>
+    messagesOf(connection, what, { stream, filter: `${topOfDescriptions}*`, isWithoutBody: false })
+
+  /** Asks the server for its time, because the clock of this machine may be ahead. */
+  const serverTime = (what: string): Effect.Effect<number, StoreError> =>
+    Effect.map(
+      connection.ask(what, async () => {
+        const { created, name } = await manager.consumers.add(stream, {
+          ack_policy: "none",
+          mem_storage: true,
+          inactive_threshold: 1_000_000_000
+        } as Partial<ConsumerConfig>)
+        await manager.consumers.delete(stream, name).catch(() => undefined)
+        return created
+      }),
+      (created) => Date.parse(created)
+    )
+
+  const sweep: Blobs.Sweep = (before, youngest = leftoverAgeMillis) =>
+    Effect.gen(function* () {
+      const what = "removal of leftovers"
+      const limit = Math.min(before, (yield* serverTime(what)) - youngest)
+      const { state } = yield* connection.ask(what, () => manager.streams.info(stream, { subjects_filter: partsOf(">") }))
+      const leftovers = new Set(Object.keys(state.subjects ?? {}))
+      // The descriptions are read after the subjects, so that no content that is complete by now counts as a leftover. A
+      // description that cannot be read keeps the parts that it names.
+      yield* Stream.runForEach(descriptions(what), (message) =>
+        Effect.sync(() => {
+          for (const [, nuid] of message.string().matchAll(/"nuid"\s*:\s*"([^"]*)"/g)) leftovers.delete(partsOf(nuid!))
+        })
+      )
+      let count = 0
+      for (const subject of leftovers) {
+        const last = yield* connection.ask(what, () => manager.streams.getMessage(stream, { last_by_subj: subject }))
+        if (last === null || last.time.getTime() >= limit) continue
+        yield* purge(what, subject)
+        count++
+      }
+      return count
+    })
+
   return Blobs.make({
-    put,
+    put: (hash, bytes) => putSource(hash, sourceOf(bytes)),
+    putStream: spooled(sizeOf, putSource),
+    sizeOf,
+    sweep,
     get: (hash, range) => get(hash, range),
     has: (hashes) =>
       Effect.map(
@@ -359,7 +465,7 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
         }),
         (deleted) => deleted.filter((isDeleted) => isDeleted).length
       ),
-    list: messagesOf(connection, "list of the blobs", { stream, filter: `${topOfDescriptions}*`, isWithoutBody: false }).pipe(
+    list: descriptions("list of the blobs").pipe(
       Stream.filterMap((message) => {
         const hash = Buffer.from(message.subject.slice(topOfDescriptions.length), "base64url").toString("latin1")
         const isOther = !Blobs.isHash(hash) || subjectOf(hash) !== message.subject || parse(hash, message.data) === undefined

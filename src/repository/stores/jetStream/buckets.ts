@@ -32,18 +32,22 @@ export const refusedAs = (what: string) => Effect.mapError((error: StoreError | 
 export interface Bucket {
   readonly stream: string
   readonly subjects: ReadonlyArray<string>
-  readonly description: string
+  /** The description of the streams that stores have made. `undefined` permits all streams with fitting settings. */
+  readonly description: string | undefined
+  /** The storage of a new stream. A stream of a store with a description must be in files. @default "file" */
+  readonly storage?: "file" | "memory" | undefined
   /** The number of messages that are kept for each subject. */
   readonly history?: number
 }
 
 const unfitReason = ({ description, subjects }: Bucket, config: StreamConfig): string | undefined => {
-  if (config.description !== description) return `it was not made for stores (its description is not "${description}")`
+  const isOwn = description !== undefined
+  if (isOwn && config.description !== description) return `it was not made for stores (its description is not "${description}")`
   if ([...(config.subjects ?? [])].sort().join() !== [...subjects].sort().join()) {
     return `it has the subjects ${String(config.subjects)} instead of ${subjects.join()}`
   }
   if (config.mirror !== undefined || (config.sources ?? []).length > 0) return "it copies another stream"
-  if (config.storage !== "file") return "it is kept in the memory of the server"
+  if (isOwn && config.storage !== "file") return "it is kept in the memory of the server"
   if (config.retention !== "limits") return `it has the retention ${config.retention}`
   if (config.discard !== "new") return "the server deletes its oldest messages when it is full"
   if (config.max_age > 0) return "its messages expire"
@@ -57,16 +61,16 @@ const unfitReason = ({ description, subjects }: Bucket, config: StreamConfig): s
 export const openBucket = (
   connection: StoreConnection,
   bucket: Bucket,
-  { replicas = 1 }: JetStreamOptions
+  { replicas = 1 }: Pick<JetStreamOptions, "replicas">
 ): Effect.Effect<void, StoreError> => {
   const { streams } = connection.manager
-  const { description, history = -1, stream, subjects } = bucket
+  const { description, history = -1, storage = "file", stream, subjects } = bucket
   const what = `opening the stream ${stream}`
   const configuration: Partial<StreamConfig> = {
     name: stream,
     subjects: [...subjects],
-    description,
-    storage: "file",
+    ...(description !== undefined && { description }),
+    storage,
     retention: "limits",
     discard: "new",
     num_replicas: replicas,
