@@ -82,6 +82,25 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(sharedRunner))
   )
 
+  it.live("that was deleted and made again is opened anew", () =>
+    Effect.gen(function* () {
+      const fs = yield* Workspaces.client("again")
+      yield* fs.write("old", "1")
+      const heads = yield* HeadStore
+      yield* heads.delete("again", (yield* heads.get("again"))!)
+      yield* Effect.provide(
+        Filesystem.use((fs) => fs.write("new", "1")),
+        Repository.layer({ workspace: "again" })
+      )
+      // The owner may hear of the new workspace at this change.
+      yield* Effect.retry(fs.write("mine", "1"), { times: 1, while: ({ _tag }) => _tag === "Unavailable" })
+      assert.deepStrictEqual(
+        (yield* fs.list(".")).map(({ path }) => path),
+        ["mine", "new"]
+      )
+    }).pipe(Effect.provide(sharedRunner))
+  )
+
   it.live("fails with Unavailable while the stores do not answer, and works when they answer again", () => {
     let isDown = true
     const stores = Layer.effectContext(

@@ -43,6 +43,7 @@ type Answers = ReturnType<typeof remoteHandlers>
 interface Opened {
   readonly answers: Answers
   readonly instance: string
+  readonly isReplaced: () => boolean
 }
 interface Request {
   readonly headers: Readonly<Record<string, string | undefined>>
@@ -109,7 +110,7 @@ const open = (name: string, options: RunnerOptions): Effect.Effect<Opened, FsErr
     const port = makePort(workspace, { name, identity: name })
     const answers = remoteHandlers(makeAlgebra(port), yield* Effect.scope, yield* Limits, makeOnce(workspace))
     const { instance } = yield* (answers["port.info"] as (payload: object) => Effect.Effect<Info>)({})
-    return { answers, instance }
+    return { answers, instance, isReplaced: workspace.isReplaced }
   })
 
 /**
@@ -122,20 +123,23 @@ const owner = (options: RunnerOptions) =>
     const context = yield* Effect.context<BlobStore | HeadStore | Scope.Scope>()
     const scope = yield* Effect.scope
     const lock = Semaphore.makeUnsafe(1)
-    let opened: Opened | undefined
+    let opened: (Opened & { readonly inner: Scope.Closeable }) | undefined
     const attempt = Effect.gen(function* () {
+      if (opened !== undefined) yield* Scope.close(opened.inner, Exit.void)
+      opened = undefined
       const inner = yield* Scope.fork(scope)
       const answers = yield* Effect.onError(
         Effect.provideContext(Scope.provide(open(entityId, options), inner), context),
         (cause) => Scope.close(inner, Exit.failCause(cause))
       )
-      opened = answers
-      return answers
+      return (opened = { ...answers, inner })
     })
+    /** Tests whether the workspace is open. One that was deleted and made again is opened anew. */
+    const isUsable = (): boolean => opened?.isReplaced() === false
     const openOnce = Effect.suspend(() =>
-      opened !== undefined
-        ? Effect.succeed(opened)
-        : lock.withPermits(1)(Effect.suspend(() => (opened !== undefined ? Effect.succeed(opened) : attempt)))
+      isUsable()
+        ? Effect.succeed(opened!)
+        : lock.withPermits(1)(Effect.suspend(() => (isUsable() ? Effect.succeed(opened!) : attempt)))
     )
     const out: Record<string, (request: Request) => unknown> = {}
     for (const [tag, rpc] of FilesystemRpcs.requests) {
