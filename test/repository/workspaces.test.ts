@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import type { FsError } from "../../src/model/FsError.ts"
 import { BlobStore, StoreError } from "../../src/repository/BlobStore.ts"
 import { HeadStore } from "../../src/repository/HeadStore.ts"
 import { ownerHeader } from "../../src/repository/cluster/entity.ts"
@@ -82,7 +83,7 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(sharedRunner))
   )
 
-  it.live("that was deleted and made again is opened anew", () =>
+  it.live("that was deleted and made again is opened anew, and refuses the clients of the old one", () =>
     Effect.gen(function* () {
       const fs = yield* Workspaces.client("again")
       yield* fs.write("old", "1")
@@ -92,11 +93,16 @@ describe("a workspace of a cluster", () => {
         Filesystem.use((fs) => fs.write("new", "1")),
         Repository.layer({ workspace: "again" })
       )
-      // The owner may hear of the new workspace at this change.
-      yield* Effect.retry(fs.write("mine", "1"), { times: 1, while: ({ _tag }) => _tag === "Unavailable" })
+      for (const use of [fs.write("old", "2"), fs.write("mine", "1"), fs.readString("new")]) {
+        const error = yield* Effect.flip(use as Effect.Effect<unknown, FsError>)
+        assert.strictEqual(error._tag, "Unavailable")
+        assert.include(error.message, "deleted and made again")
+      }
+      const other = yield* Workspaces.client("again")
+      yield* other.write("theirs", "1")
       assert.deepStrictEqual(
-        (yield* fs.list(".")).map(({ path }) => path),
-        ["mine", "new"]
+        (yield* other.list(".")).map(({ path }) => `${path}`),
+        ["new", "theirs"]
       )
     }).pipe(Effect.provide(sharedRunner))
   )
