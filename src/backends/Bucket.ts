@@ -1,23 +1,24 @@
 /**
- * A filesystem on a bucket, or on a prefix of a bucket, of a store that speaks S3.
+ * A filesystem on a bucket, or on a prefix of a bucket, of an S3-compatible store.
  *
  * Each file is one object, so other tools see ordinary keys. A directory exists if any key lies below it. An empty
  * directory is an empty object, the marker, whose key ends in a slash.
  *
- * A write is one conditional request: `If-None-Match: *` creates, and `If-Match` replaces only the object that was seen.
- * So creating, replacing, appending and preconditions are atomic between programs on any machines. When the layer is
- * built, it tests on an object of its own whether the store obeys these conditions.
+ * A write is one conditional request: `If-None-Match: *` creates, and `If-Match` replaces only the object that was read. So
+ * creating, replacing, appending and preconditions are atomic between programs on any machines. Building the layer tests, with
+ * an object of its own, whether the store obeys these conditions.
  *
  * Limits:
  *
- * - There is no rename. A move copies and deletes, and other programs can see both. The store itself copies files of more than
- *   1 MiB, if it keeps the conditions that a write of the content would keep.
- * - There is no watching. Symlinks, permission bits and times of directories exist only with `metadata: true`.
+ * - A bucket cannot rename. A move copies and then deletes, and other programs can see both entries meanwhile. The store
+ *   itself copies files of more than 1 MiB, if its copies obey the same conditions as its writes.
+ * - Watching is not supported. Symlinks, permission bits and times of directories require `metadata: true`.
  * - An append rewrites the object, up to 64 MiB.
  * - An open file of at most 1 MiB keeps its content. A read from a larger file fails with IoError `ESTALE` if the object is
  *   replaced meanwhile.
- * - The deletion of a directory, and of a file on stores that ignore `If-Match` there, is best-effort beside other
- *   programs. So is a stream of more than 8 MiB on stores that ignore conditions when an upload is completed.
+ * - The deletion of a directory is best-effort while other programs write. So is the deletion of a file, on stores that
+ *   ignore `If-Match` for deletions. So is a stream of more than 8 MiB, on stores that ignore conditions when an upload is
+ *   completed.
  * - If other programs store both `a` and `a/b`, then `a` is the file. The other objects are listed as not addressable.
  *
  * Requires the package `aws4fetch`, unless the requests are not signed.
@@ -37,8 +38,8 @@ export type {
 } from "./bucket/open.ts"
 
 /**
- * Opens a bucket: checks that it answers, and tests which conditions of writes the store obeys. The test writes and deletes
- * one object. A read-only layer writes nothing.
+ * Opens a bucket: checks that it answers, and tests which write conditions the store obeys. The test writes and deletes one
+ * object. A read-only layer writes nothing.
  *
  * Fails with InvalidArgument for an invalid option. Fails with Unavailable if the bucket does not exist or does not answer,
  * if the credentials are refused, or if the store ignores conditions.
@@ -47,7 +48,7 @@ export type {
  * @since 0.1.0
  */
 export const make = (options: BucketOptions): Effect.Effect<Backend, BackendError | InvalidArgument> =>
-  // Programs that open no bucket load no HTTP modules.
+  // Load the HTTP modules only in programs that open a bucket.
   Effect.flatMap(
     Effect.promise(() => import("./bucket/open.ts")),
     ({ open }) => open(options)

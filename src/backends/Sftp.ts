@@ -1,25 +1,25 @@
 /**
  * A filesystem on a directory of an SSH server, through SFTP.
  *
- * The filesystem uses one connection with up to 64 concurrent requests, and reconnects if the connection is lost.
- * An operation runs again only if its change was surely not made. If the outcome is unknown, the call fails with Unavailable
- * and says so.
+ * The filesystem uses one connection with up to 64 concurrent requests, and reconnects if the connection is lost. An operation
+ * is repeated only if its change was certainly not made. If the outcome is unknown, the call fails with Unavailable, and the
+ * message says so.
  *
  * A write goes to a hidden temporary file, which then gets its name by one rename or hard link. So creating and replacing are
- * atomic, and a killed program, server or connection leaves the old content or the new content. Temporary files that are
- * left behind are removed when their directory is listed: those of this machine when their process has ended, others after a
+ * atomic, and a killed program, server or connection leaves the old content or the new content. Leftovers are removed when
+ * their directory is listed: leftovers of this machine after their process has ended, and leftovers of other machines after a
  * day.
  *
  * The key of the server must be known, by its fingerprint or from a known_hosts file. Otherwise the connection is refused.
  *
  * Limits:
  *
- * - Confinement is `best-effort`: links are resolved by this library, but the server follows them. So another program on the
- *   server that replaces a directory by a link during a call can lead the call outside.
- * - Preconditions are atomic within one filesystem. Another program can write between the check and the write.
+ * - Confinement is `best-effort`. This library resolves links, but the server follows them too. So another program on the
+ *   server can lead a call outside the root, if it replaces a directory with a link during the call.
+ * - Preconditions are atomic within one filesystem. Another program can change the file between the check and the write.
  * - The server must speak version 3 of the protocol, as all common servers do, and its names must be case-sensitive.
- * - A server without `posix-rename@openssh.com` cannot replace a file: the write fails with Unsupported,
- *   unless `unsafeReplace` is true. Such a server makes no links either.
+ * - A server without `posix-rename@openssh.com` cannot replace a file: the write fails with Unsupported, unless
+ *   `unsafeReplace` is true. Such a server cannot make links either.
  * - An append larger than one request (255 KiB with OpenSSH) copies the file. If another program appends during the copy, the
  *   change of size or time reveals it, and the append starts again. A change immediately before the replacement is not detected.
  * - Times have a resolution of one second. Watching is not supported.
@@ -52,7 +52,7 @@ export type {
  * @since 0.1.0
  */
 export const make = (options: SftpOptions): Effect.Effect<Backend, BackendError | InvalidArgument, Scope.Scope> =>
-  // Programs that open no server load no SSH modules.
+  // Load the SSH modules only in programs that use SFTP.
   Effect.flatMap(
     Effect.promise(() => import("./sftp/open.ts")),
     ({ open }) => open(options)

@@ -5,15 +5,14 @@
  * filesystem: all operations, errors, combinators, snapshots and tools work the same way.
  *
  * - A call is one request. Searches, walks, versions and copies run on the server.
- * - A change has an id. If the answer is lost, the client sends the change again, and the server repeats its answer for five
- *   minutes.
- * - An interrupted call is interrupted on the server too. If a client disappears in the middle of a stream to a file, the file
+ * - Each change has an id. If the answer is lost, the client sends the change again. For five minutes, the server then
+ *   repeats its answer instead of the change.
+ * - An interrupted call is interrupted on the server too. If a client disappears while it streams content to a file, the file
  *   keeps its old content.
- * - If the server does not answer in time, a call fails with `Unavailable`. A change may then have happened.
+ * - If the server does not answer in time, a call fails with `Unavailable`. A change may then have been made.
  *
- * Limits: a transaction excludes the other writers of the same client, not those of other clients. Preconditions (`ifMatch`)
- * hold among all clients. Permissions that depend on a path are checked on the server only. A snapshot of a remote filesystem
- * is an archive.
+ * Limits: a transaction excludes other writers of the same client only. Preconditions (`ifMatch`) also detect changes of other
+ * clients. Permissions that depend on a path are checked on the server only. A snapshot of a remote filesystem is an archive.
  *
  * @since 0.1.0
  */
@@ -34,7 +33,7 @@ import type { BackendError, InvalidArgument, Unavailable } from "../model/FsErro
  * @since 0.1.0
  */
 export interface ServerOptions {
-  /** True to refuse all changes. @default false */
+  /** If true, the server refuses all changes. @default false */
   readonly readOnly?: boolean | undefined
   /** The token that each request must have in the header `authorization`, as `Bearer TOKEN`. @default no check */
   readonly token?: Redacted.Redacted | undefined
@@ -47,8 +46,8 @@ export interface ServerOptions {
  */
 export interface ClientOptions {
   /**
-   * The time without an answer after which a call fails with `Unavailable`. A long call continues as long as the server answers
-   * other requests.
+   * The time without an answer after which a call fails with `Unavailable`. A long call continues as long as the server still
+   * answers other requests.
    * @default 10 seconds
    */
   readonly timeout?: Duration.Input | undefined
@@ -130,10 +129,10 @@ export const layer = (options: ClientOptions = {}): Layer.Layer<Filesystem, Back
   Layer.unwrap(Effect.map(layers, ({ layer }) => layer(options)))
 
 /**
- * Provides a filesystem that a program serves on its standard streams, as `serveStandardStreams` does. The program is
- * started for each connection, without a shell, and ends with the layer.
+ * Provides a filesystem that a program serves over its standard streams with `serveStandardStreams`. The program is started for
+ * each connection, without a shell, and ends with the layer.
  *
- * `layerCommand(["ssh", "host", "fs-algebra serve --listen stdio --root notes"])` uses files of another machine.
+ * `layerCommand(["ssh", "host", "fs-algebra serve --listen stdio --root notes"])` uses files on another machine.
  *
  * @category layers
  * @since 0.1.0

@@ -1,4 +1,4 @@
-/** The transports of a remote filesystem by the text of their address: HTTP, WebSocket and Unix sockets. */
+/** The transports of a remote filesystem, selected by its address: HTTP, WebSocket and Unix sockets. */
 import type * as NodeHttp from "node:http"
 import type * as NodeStream from "node:stream"
 import type * as NodeWorkerThreads from "node:worker_threads"
@@ -54,7 +54,7 @@ export const parse = (text: string): Address | undefined => {
     : undefined
 }
 
-/** Tests whether only programs on this machine reach the address. */
+/** Tests whether only programs on this machine can reach the address. */
 export const isLocal = (address: Address): boolean =>
   address._tag === "Unix" ||
   address.host === "localhost" ||
@@ -167,7 +167,7 @@ export const serveStandardStreams = (serve: Layer.Layer<never, never, RpcServer.
     })
   )
 
-/** Opens WebSockets with headers. Browsers refuse headers; there only the messages have the token. */
+/** Opens WebSockets with headers. Browsers refuse headers, so only the messages contain the token there. */
 const webSockets = Layer.succeed(Socket.WebSocketConstructor, (url, options) => {
   try {
     return new globalThis.WebSocket(url, options as string | undefined)
@@ -257,18 +257,18 @@ export const unixProtocol = (path: string): Layer.Layer<RpcServer.Protocol, Unav
   )
 
 /**
- * Milliseconds of silence after which the system probes a connection. A client whose machine has vanished would otherwise
- * hold its claims for ever.
+ * The time without traffic after which the system probes a connection, in milliseconds. Otherwise a client whose machine has
+ * vanished would hold its claims forever.
  */
 const keepAliveInitialDelay = 30_000
 
-/** The largest body of an HTTP request, in bytes. */
+/** The maximum size of an HTTP request body or a WebSocket message, in bytes. */
 const maxBodyBytes = 16 * 1024 * 1024
 
-/** The most connections of a server. Each may make it remember a message of `maxBodyBytes`. */
+/** The maximum number of connections to a server. Each may occupy memory for a message of `maxBodyBytes`. */
 const maxConnections = 1000
 
-/** The milliseconds in which a server that ends finishes the answers to its requests. */
+/** The time that a closing server has to finish its answers, in milliseconds. */
 const gracefulMillis = 1000
 
 const forbidden = HttpServerResponse.text("Forbidden: this server accepts requests only from programs on this machine.\n", {
@@ -276,8 +276,8 @@ const forbidden = HttpServerResponse.text("Forbidden: this server accepts reques
 })
 
 /**
- * Refuses requests of web pages, which the header Origin reveals, and requests for other hosts, which a page sends after DNS
- * rebinding.
+ * Refuses requests from web pages, which have the header Origin. Also refuses requests for other hosts, which a page can send
+ * after DNS rebinding.
  */
 const localRequestsOnly = HttpRouter.middleware(
   (handler) =>
@@ -292,7 +292,7 @@ const localRequestsOnly = HttpRouter.middleware(
   { global: true }
 )
 
-/** Paces WebSockets by the connections below them. */
+/** Applies `paced` to WebSockets, with the TCP connection below each of them. */
 const paceSockets = HttpRouter.middleware(
   (handler) =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
@@ -307,7 +307,7 @@ const paceSockets = HttpRouter.middleware(
   { global: true }
 )
 
-/** Limits the size of the HTTP bodies and WebSocket messages that a client without the token may send. */
+/** Limits the size of the HTTP bodies and WebSocket messages that a client without the token can send. */
 const boundStrangers = (isAuthorized: IsAuthorized) =>
   HttpRouter.middleware(
     (handler) =>
@@ -341,7 +341,8 @@ export const listenTcp = (
       connections.add(connection)
       connection.once("close", () => connections.delete(connection))
     })
-    // At the first WebSocket, the server adds a finalizer that waits for all WebSockets. In a scope of its own it runs last.
+    // At the first WebSocket, the server adds a finalizer that waits for all WebSockets. This scope makes the finalizer run
+    // last.
     const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
     const server = yield* Effect.mapError(
       make(() => listening, {
@@ -373,7 +374,7 @@ export const listenTcp = (
       Layer.provide(Layer.succeed(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxBodyBytes)))
     )
     yield* Layer.build(app)
-    // The finalizers of the server wait for all connections, and a client can keep a WebSocket open forever.
+    // The finalizers of the server wait for all connections, but a client can keep a WebSocket open forever.
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         setTimeout(() => connections.forEach((connection) => connection.destroy()), gracefulMillis + 500).unref()

@@ -1,6 +1,6 @@
 /**
- * Bounds the answers that a server holds for one client. A client that sends requests and reads no answers would otherwise fill
- * the memory of the server.
+ * Limits the answers that a server keeps in memory for one client. A client that sends requests and reads no answers would
+ * otherwise fill the memory of the server.
  */
 import type * as NodeStream from "node:stream"
 import * as Effect from "effect/Effect"
@@ -10,13 +10,13 @@ import type * as Socket from "effect/socket/Socket"
 import { withContents } from "./frames.ts"
 import { maxContentBytes, maxPartLength } from "./protocol.ts"
 
-/** The largest answer of `read`, `readString` and `readBytes` in one message. */
+/** The maximum number of bytes that `read`, `readString` and `readBytes` return in one message. */
 export const maxReadBytes = 8 * 1024 * 1024
 
-/** The most bytes of the answers to reads and searches that one client has not read. Further requests wait. */
+/** The maximum total size, in bytes, of answers that one client has not read. Further reads and searches wait. */
 const maxAnswers = 16 * 1024 * 1024
 
-/** The largest size of an answer, for each request with a large answer. */
+/** The maximum size of an answer, for each request that can have a large answer. */
 const sizes: Readonly<Record<string, number>> = {
   read: maxReadBytes,
   readString: maxReadBytes,
@@ -33,7 +33,10 @@ const sizes: Readonly<Record<string, number>> = {
 
 type Handle = (payload: object, options?: { readonly client: object }) => Effect.Effect<unknown, unknown, unknown>
 
-/** Lets the large answers for a client wait until it has read earlier ones. The permits are released when an answer is sent. */
+/**
+ * Delays large answers to a client until the client has read earlier answers. An answer that was sent releases its share of the
+ * budget.
+ */
 export const withBudgets = <Handlers extends object>(handlers: Handlers): Handlers => {
   const budgets = new WeakMap<object, Semaphore.Semaphore>()
   const budgetOf = (client: object): Semaphore.Semaphore => {
@@ -59,13 +62,13 @@ export const withBudgets = <Handlers extends object>(handlers: Handlers): Handle
   ) as Handlers
 }
 
-/** The bytes that may wait in the buffer of a connection before its server reads no more requests. */
+/** The number of unsent bytes of a connection above which the server reads no more requests from it. */
 const maxUnread = 1024 * 1024
 
-/** Reads requests of a connection, and finishes answers, only while the client reads the answers before. */
+/** Returns a socket that stops reading requests and finishing answers while the client does not read earlier answers. */
 export const paced = (socket: Socket.Socket, connection: NodeStream.Writable): Socket.Socket => {
   const inner = withContents(socket)
-  // Each answer that waits has its own listeners.
+  // Each waiting answer adds its own listeners.
   connection.setMaxListeners(0)
   const drained = Effect.callback<void>((resume) => {
     const events = ["drain", "close", "error"]

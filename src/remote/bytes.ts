@@ -1,6 +1,6 @@
 /**
- * Bytes and times in messages. Frames carry them as they are, and a worker thread receives a copy. Every other serialization of
- * effect/rpc that writes JSON carries them in Base64.
+ * The encoding of bytes and times in messages. A frame has the bytes themselves, and a worker thread receives a copy of them.
+ * Any other JSON serialization of effect/rpc encodes bytes as Base64.
  */
 import * as Base64 from "effect/encoding/Base64"
 import * as DateTime from "effect/DateTime"
@@ -10,10 +10,10 @@ import * as Schema from "effect/Schema"
 import * as SchemaGetter from "effect/SchemaGetter"
 import * as SchemaIssue from "effect/SchemaIssue"
 
-/** The depth of the deepest bytes in a message: `exit.value[INDEX].bytes`. */
+/** The maximum depth of bytes in a message: `exit.value[INDEX].bytes`. */
 export const maxDepth = 4
 
-/** The place of bytes in the JSON of a frame: their length. */
+/** A placeholder for bytes in the JSON of a frame. `$bytes` is their number. */
 interface Place {
   readonly $bytes: number
 }
@@ -26,10 +26,10 @@ interface Collected {
 /** The content of the frame that is being encoded. */
 let current: Collected | undefined
 
-/** Bytes that `JSON.stringify` adds to the content of the current frame. */
+/** Bytes that `JSON.stringify` moves to the content of the current frame. */
 class WireBytes extends Uint8Array {
   toJSON(): Place | string {
-    // The receiver looks for places only in messages with content.
+    // The receiver looks for placeholders only in messages with content.
     if (current === undefined || this.length === 0) return Base64.encode(this)
     current.content.push(this)
     current.size += this.length
@@ -51,8 +51,8 @@ export const toJson = (
 }
 
 /**
- * Returns a message without the rest of the buffers that its bytes view. A worker thread receives a copy of the whole buffer.
- * The message is changed in place.
+ * Copies bytes that view only a part of their buffer, because a worker thread would receive a copy of the whole buffer.
+ * Modifies the message in place.
  */
 export const withOwnBytes = <A>(message: A, depth = 0): A => {
   if (message instanceof Uint8Array) {
@@ -69,7 +69,7 @@ export const withOwnBytes = <A>(message: A, depth = 0): A => {
   return message
 }
 
-/** The form of bytes in a message: themselves, or Base64. */
+/** The form of bytes in a message: a `Uint8Array`, or Base64. */
 const Wire = Schema.declare((value): value is Uint8Array | string => value instanceof Uint8Array || typeof value === "string", {
   expected: "bytes, or a text in Base64",
   toCodecJson: () => undefined
@@ -100,7 +100,7 @@ const toInstant = SchemaGetter.transformEffect((millis: number, options) => {
     : Effect.succeed(made.value)
 })
 
-/** The schema of the times of entries: milliseconds since 1970, because a text costs more. */
+/** The schema of the times of entries: milliseconds since 1970, which are cheaper than a text. */
 export const Instant = Schema.DateTimeUtc.annotate({
   toCodecJson: () =>
     Schema.link<DateTime.Utc>()(Schema.Finite, {

@@ -1,7 +1,7 @@
 /**
  * Runs each change once for its id, so that a client that has lost the answer can send the change again.
  *
- * A change that has begun ends even if the connection of its client is lost. Only `cancel` interrupts it.
+ * A change that has begun is completed even if the connection of its client is lost. Only `cancel` interrupts it.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -13,15 +13,15 @@ import type * as Scope from "effect/Scope"
 import { type FsError, InvalidArgument, Unavailable } from "../model/FsError.ts"
 import { hasher } from "../runtime/hash.ts"
 
-/** The time for which the server remembers an answer. */
+/** The time for which the server remembers an answer, in milliseconds. */
 const rememberedMillis = 5 * 60_000
 
 const maxRemembered = 100_000
 
-/** The largest number of characters of all long answers together, such as the diffs of edits. */
+/** The maximum number of characters in all long answers together, such as the diffs of edits. */
 const maxCharacters = 32 * 1024 * 1024
 
-/** The number of characters from which an answer is long. */
+/** The minimum number of characters of a long answer. */
 const longAnswer = 1024
 
 interface Change {
@@ -82,7 +82,7 @@ const charactersOf = (exit: Exit.Exit<unknown, unknown>): number => {
   return characters
 }
 
-/** Instead of the digest of a change that was cancelled before it began. */
+/** The value of `request` for a change that was cancelled before it began. */
 const cancelled = "cancelled"
 
 const forgotten = Exit.fail(
@@ -112,7 +112,7 @@ export const make = (scope: Scope.Scope, around?: Around): Changes => {
   const forget = (now: number): void => {
     for (const [id, change] of changes) {
       if (changes.size <= maxRemembered && now - change.startedAt < rememberedMillis) return
-      // A running change is never forgotten: its repetition would run it twice.
+      // A running change is never forgotten, because a repetition would then run it twice.
       if (change.exit !== undefined) {
         dropAnswer(change)
         changes.delete(id)
@@ -161,7 +161,7 @@ export const make = (scope: Scope.Scope, around?: Around): Changes => {
           return Effect.flatMap(Effect.forkIn(wrapped, scope), (fiber) => {
             const record: Change = { request, fiber, exit: undefined, startedAt: now, characters: 0 }
             changes.set(id, record)
-            // A change without a pause may have ended already.
+            // A synchronous change may have ended already.
             fiber.addObserver((exit) => end(record, exit))
             return Fiber.join(fiber)
           })

@@ -1,8 +1,8 @@
 /**
- * Sends requests to the server, and repeats them after the connection was lost.
+ * Sends requests to the server, and sends them again after the connection was lost.
  *
- * A request that changes files has an id, with which the server recognizes a repetition. If a caller is interrupted, the
- * server interrupts the change too, and the caller waits until the change has ended. So the change never happens later.
+ * A request that changes files has an id, with which the server recognizes a repetition. If a caller is interrupted, the server
+ * interrupts the change too, and the caller waits until the change has ended. So the change is never made later.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -38,11 +38,11 @@ export interface Connection {
   readonly nextId: () => string
   /** Asks the server what it serves. */
   readonly hello: Effect.Effect<Info, Fault>
-  /** Sends a request that changes nothing, again if the connection was lost. */
+  /** Sends a request that changes nothing. Sends it again if the connection was lost. */
   readonly ask: <A>(path: string, request: Effect.Effect<A, FsError | RpcClientError>) => Effect.Effect<A, Fault>
   /** Sends a request once. */
   readonly once: <A>(path: string, request: Effect.Effect<A, FsError | RpcClientError>) => Effect.Effect<A, Fault>
-  /** Sends a request that changes files, again with the same id if the connection was lost. */
+  /** Sends a request that changes files. Sends it again, with the same id, if the connection was lost. */
   readonly change: <A>(
     path: string,
     request: (id: string) => Effect.Effect<A, FsError | RpcClientError>
@@ -55,7 +55,7 @@ export interface Connection {
 /** The wait between two attempts, in milliseconds. */
 const pauseMillis = 100
 
-/** Returns the fault of a failed transport. Only this module sees the flag `isLost`. */
+/** Returns the fault of a failed transport. Only this module uses the flag `isLost`. */
 const lost = (detail: string): Fault => ({ ...unavailable(detail), isLost: true })
 
 const restarted: Fault = unavailable(
@@ -72,10 +72,10 @@ const plain = (fault: Fault): Fault => {
 
 const isClientError = (error: FsError | RpcClientError): error is RpcClientError => !("operation" in error)
 
-/** The largest number of causes of an error that are followed. */
+/** The maximum number of nested causes of an error that are examined. */
 const maxCauses = 10
 
-/** Returns the message of the first cause of a failed transport, such as `connect ECONNREFUSED 127.0.0.1:9`. */
+/** Returns the message of the innermost cause of a failed transport, such as `connect ECONNREFUSED 127.0.0.1:9`. */
 const messageOf = (error: RpcClientError): string => {
   let message = error.message
   let at: unknown = error
@@ -99,9 +99,9 @@ const defectFault = (defect: unknown): Fault =>
   ioError(`the server could not answer: ${defect instanceof Error ? defect.message : String(defect)}`)
 
 interface Watch {
-  /** Runs a request, and fails if the server falls silent meanwhile. */
+  /** Runs a request, and fails if the server stops answering meanwhile. */
   readonly race: <A>(request: Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
-  /** Fails when the server falls silent. */
+  /** Fails when the server stops answering. */
   readonly silence: Effect.Effect<never, Fault>
 }
 
@@ -110,19 +110,19 @@ interface Waiting {
   readonly fail: (fault: Fault) => void
 }
 
-/** The longest delay of a timer in milliseconds. */
+/** The maximum delay of a timer, in milliseconds. */
 const maxDelay = 2 ** 31 - 1
 
-/** Asks the server whether it is alive, as soon as a request has waited for `millis`. One timer serves all requests. */
+/** Asks the server whether it is alive when a request has waited for `millis`. One timer serves all requests. */
 const makeWatch = (millis: number, context: Context.Context<never>, question: Effect.Effect<unknown, Fault>): Watch => {
-  /** The oldest first. */
+  /** The waiting requests, the oldest first. */
   const waiting = new Set<Waiting>()
   let isArmed = false
 
   const arm = (delay: number): void => {
     isArmed = true
     const timer: number | { readonly unref?: () => void } = setTimeout(check, Math.min(delay, maxDelay))
-    // The request keeps the process alive, and the timer outlives it.
+    // The timer must not keep the process alive. The request does that, and may end before the timer.
     if (typeof timer === "object") timer.unref?.()
   }
   const rearm = (): void => {
@@ -178,8 +178,8 @@ const makeWatch = (millis: number, context: Context.Context<never>, question: Ef
 }
 
 /**
- * Receives further messages while the consumer of one stream is slow. A server sends no second part of a stream before the
- * client has acknowledged the first, so at most one part of each stream waits.
+ * Keeps receiving messages while the consumer of one stream is slow. A server sends the next part of a stream only after the
+ * client has acknowledged the previous part. So at most one part of each stream waits.
  */
 const withoutBlocking = (protocol: RpcClient.Protocol["Service"]): RpcClient.Protocol["Service"] => ({
   ...protocol,
@@ -214,7 +214,7 @@ export const make = (options: Options) =>
     )
   )
 
-/** Sends requests with a client that exists already. */
+/** Makes a connection that sends its requests with an existing client. */
 export const over = Effect.fnUntraced(function* (client: Client, options: Options) {
   const timeoutMillis = Duration.toMillis(options.timeout ?? "10 seconds")
   const { token, workspace } = options
@@ -269,10 +269,7 @@ export const over = Effect.fnUntraced(function* (client: Client, options: Option
   const ask: Connection["ask"] = (path, request) => repeatable(path, request, attempt(path, request))
 
   let instance: string | undefined
-  /**
-   * Fails if the server is not the one that answered when the change began. A server that has been started anew would make
-   * the change a second time.
-   */
+  /** Fails if the server was restarted after the change began. A restarted server would make the change a second time. */
   const checkInstance = (begun: string | undefined): Effect.Effect<void, Fault> =>
     Effect.flatMap(
       Effect.suspend(() => attempt("", send("port.info", {}))),

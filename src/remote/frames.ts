@@ -3,11 +3,11 @@
  *
  * A frame is:
  *
- * - 4 bytes: `fs`, the version of the protocol, and a line feed. So each side recognizes another version by the first bytes
- *   that it receives. A server of version 1, which reads lines of JSON, refuses this line at once.
+ * - 4 bytes: `fs`, the version of the protocol, and a line feed. So each side recognizes a different version by the first
+ *   bytes that it receives. A server of version 1 reads lines of JSON, and refuses this line immediately.
  * - 4 bytes, big-endian: the length of the JSON in bytes.
  * - 4 bytes, big-endian: the length of the content in bytes.
- * - The JSON. `{"$bytes":LENGTH}` is in the place of each `Uint8Array`.
+ * - The JSON. Each `Uint8Array` is replaced with `{"$bytes":LENGTH}`.
  * - The content: the bytes of all `Uint8Array`s, in their order.
  */
 import * as Effect from "effect/Effect"
@@ -28,22 +28,22 @@ const magic = new TextEncoder().encode(`fs${version}\n`)
 const encoder = new TextEncoder()
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
-/** The largest frame that is accepted, in bytes. The characters of the longest match may have three bytes each. */
+/** The maximum size of a frame in bytes. The characters of the longest match may have three bytes each. */
 export const maxFrameBytes = 48 * 1024 * 1024
 
-/** A parser reserves memory for at most this many bytes for each byte that has arrived. So a forged length costs nothing. */
+/** The maximum number of bytes that a parser reserves for each received byte. So a forged length cannot reserve much memory. */
 const reservedPerByte = 16
 const minReserved = 4096
 
-/** Content of at most this many bytes is copied out of the bytes that have arrived together. */
+/** The maximum size of content in bytes that is copied, instead of being kept as a view or sent separately. */
 const maxCopied = 64 * 1024
 
-/** A message that is not a frame. The bytes after it have no meaning. */
+/** The error for a message that is not a frame. The bytes after the message have no meaning. */
 class FrameError extends Error {
   override readonly name: string = "FrameError"
 }
 
-/** Ends a connection without an answer: effect/rpc closes the socket if a parser fails with this tag. */
+/** The error that ends a connection without an answer, because effect/rpc closes the socket if a parser fails with this tag. */
 class Broken extends FrameError {
   readonly _tag = "MaxBufferSizeExceeded"
 }
@@ -66,7 +66,7 @@ const refusalOf = (bytes: Uint8Array): FrameError | undefined => {
   return undefined
 }
 
-/** The content of each frame that is encoded without it. */
+/** The content of each divided frame, whose encoded bytes do not contain the content. */
 const contents = new WeakMap<Uint8Array, ReadonlyArray<Uint8Array>>()
 
 const encodeFrame = (message: unknown, isDivided: boolean): Uint8Array => {
@@ -91,7 +91,7 @@ const encodeFrame = (message: unknown, isDivided: boolean): Uint8Array => {
   return frame
 }
 
-/** Returns a socket that writes the content of divided frames, which so is not copied. */
+/** Returns a socket that writes divided frames together with their content. So the content is not copied. */
 export const withContents = (socket: Socket.Socket): Socket.Socket => ({
   ...socket,
   writer: Effect.map(socket.writer, (writer) => ({
@@ -103,7 +103,7 @@ export const withContents = (socket: Socket.Socket): Socket.Socket => ({
   }))
 })
 
-/** Puts the bytes of the content, in their order, into their places. */
+/** Replaces the placeholders of a message with the bytes of its content, in order. */
 class Places {
   readonly #content: Uint8Array
   #used = 0
@@ -120,7 +120,7 @@ class Places {
     }
     return value
   }
-  /** Takes the next bytes. No bytes have two places, so a message has no more bytes than it has sent. */
+  /** Takes the next bytes. Each byte is taken once, so a message cannot use more bytes than it has sent. */
   #take(length: unknown): Uint8Array {
     const end = this.#used + (length as number)
     if (!Number.isSafeInteger(length) || (length as number) < 0 || end > this.#content.length) {
@@ -137,7 +137,7 @@ const decodeFrame = (frame: Uint8Array, jsonBytes: number): unknown => {
   const message: unknown = JSON.parse(decoder.decode(frame.subarray(headerBytes, contentAt)))
   if (typeof message !== "object" || message === null) throw new FrameError("a message is not an object")
   if (contentAt === frame.length) return message
-  // A copy keeps no other message in memory, and costs little.
+  // Copy small content: a view would keep the other messages of its buffer in memory.
   const isLong = frame.length === frame.buffer.byteLength && frame.length > maxCopied
   return new Places(isLong ? frame.subarray(contentAt) : frame.slice(contentAt)).fill(message)
 }
@@ -179,7 +179,7 @@ const makeParser = ({
 }: Options): RpcSerialization.Parser => {
   const incomplete = new Incomplete()
   let broken: FrameError | undefined
-  /** Reads and writes lines of JSON, if the other side has begun with one. */
+  /** The parser of JSON lines, if the other side began with such a line. */
   let lines: RpcSerialization.Parser | undefined
 
   /** Returns the lengths in a header, or `undefined` if the header is not complete. */
@@ -200,7 +200,7 @@ const makeParser = ({
     const messages: Array<unknown> = []
     let at = 0
     if (incomplete.length > 0) {
-      // The header first, because it has the length of the frame.
+      // Complete the header first, because it contains the length of the frame.
       if (incomplete.length < headerBytes) {
         at = Math.min(headerBytes - incomplete.length, data.length)
         incomplete.add(data.subarray(0, at), headerBytes)
@@ -255,17 +255,17 @@ const makeParser = ({
 }
 
 export interface Options {
-  /** The most bytes of a frame or line that is accepted. */
+  /** The maximum size of a frame or line in bytes. */
   readonly maxBytes?: number
   /** True if the other side may begin with a line of JSON. The messages are then lines of JSON in both directions. */
   readonly acceptsLines?: boolean
-  /** True if the frames are written to a socket of `withContents`. */
+  /** True if the frames are written to a socket that `withContents` returned. */
   readonly isDivided?: boolean
-  /** Is called when the other side sends a message that is not a frame. */
+  /** Called when the other side sends a message that is not a frame. */
   readonly onBroken?: (error: Error) => void
 }
 
-/** Returns the serialization of a transport of bytes. */
+/** Returns the serialization for a transport of bytes. */
 export const make = (options: Options): RpcSerialization.RpcSerialization["Service"] =>
   RpcSerialization.RpcSerialization.of({
     contentType: "application/x-fs-algebra-rpc",
@@ -281,8 +281,8 @@ const layer = (options: Options): Layer.Layer<RpcSerialization.RpcSerialization>
 export const layerHttpClient = layer({})
 
 /**
- * Provides the serialization of a client, and the socket, which fails after a message that is not a frame. The client then
- * connects anew: the bytes after such a message have no meaning.
+ * Provides the serialization of a client, and its socket. The socket fails after a message that is not a frame, because the
+ * bytes after it have no meaning. The client then reconnects.
  */
 export const layerSocketClient = <E>(
   layerSocket: Layer.Layer<Socket.Socket, E>
@@ -324,8 +324,8 @@ export const layerSocketClient = <E>(
   })
 
 /**
- * Returns the serialization of a server, which also answers clients that send lines of JSON, such as those of effect/rpc and curl.
- * `isDivided` is true for a socket of `withContents`.
+ * Returns the serialization of a server. The server also answers clients that send lines of JSON, such as curl and the clients
+ * of effect/rpc. `isDivided` is true if the socket comes from `withContents`.
  */
 export const layerServer = (isDivided: boolean, maxBytes = maxFrameBytes): Layer.Layer<RpcSerialization.RpcSerialization> =>
   layer({ acceptsLines: true, isDivided, maxBytes })

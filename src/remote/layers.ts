@@ -26,10 +26,10 @@ const digestOf = (text: string): string => {
   return hash.digest()
 }
 
-/** Returns the test of the header `authorization` for a token. */
+/** Returns a function that tests whether the header `authorization` has the token. */
 const authorizationOf = (token: Redacted.Redacted | undefined): Address.IsAuthorized | undefined => {
   if (token === undefined) return undefined
-  // Comparing digests reveals nothing about the token by its time.
+  // The comparison of digests does not reveal the token by its duration.
   const expected = digestOf(`Bearer ${Redacted.value(token)}`)
   return (authorization) => digestOf(authorization ?? "") === expected
 }

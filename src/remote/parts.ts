@@ -1,4 +1,4 @@
-/** Divides long answers into messages of bounded size. */
+/** Divides long answers into messages of limited size. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { GrepMatch } from "../model/Entry.ts"
@@ -8,7 +8,7 @@ import { maxMatchLength, maxPartEntries, maxPartLength, type SkippedEntry } from
 
 const tooLong: Fault = ioError("the answer of the server is longer than the client accepts")
 
-/** The code of the error for a match that is too long for a message. The client then searches the files itself. */
+/** The error code for a match that is too long for a message. The client then searches the files itself. */
 export const tooLongCode = "EMSGSIZE"
 
 export const lengthOfMatch = ({ after, before, lineContent, path }: GrepMatch): number => {
@@ -20,7 +20,7 @@ export const lengthOfMatch = ({ after, before, lineContent, path }: GrepMatch): 
 
 export const lengthOfPath = ({ path }: { readonly path: string }): number => 2 * path.length + 120
 
-/** Counts a message without values, so that a stream of empty messages ends too. */
+/** The weight of a message without values, so that an endless stream of empty messages also reaches the limit. */
 const messageWeight = 1
 
 /** Collects the messages of an answer. Fails if the answer has more values than the client accepts. */
@@ -106,7 +106,7 @@ export const streamParts = <A, B, E, R>(
 const lastSkips = <B>(skips: Skips, toPart: (entries: ReadonlyArray<SkippedEntry>) => B): Stream.Stream<B> =>
   skips.isEmpty() ? Stream.empty : Stream.fromIterable(split(skips.take(), lengthOfPath).map(toPart))
 
-/** Streams a complete result in parts, of which the last has the rest of the result. */
+/** Streams a complete result in parts. The last part has the fields that are not matches. */
 export const resultParts = <A, B>(
   matches: ReadonlyArray<A>,
   lengthOf: (value: A) => number,

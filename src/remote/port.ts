@@ -61,15 +61,15 @@ const piecesOf = (chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<Uint8Array> 
   return out
 }
 
-/** The largest number of entries of one directory that a client accepts. */
+/** The maximum number of entries of one directory that a client accepts. */
 const maxListedEntries = 2_000_000
 
 const tooManyComponents = ioError("the server described more entries than the path has")
 
-/** Tests whether a path with this segment stays below the path before it. */
+/** Tests whether a name is one segment that stays inside its directory. */
 const isSegment = (name: string): boolean => name !== "" && name !== "." && name !== ".." && !name.includes("/")
 
-/** Refuses names that lead out of the directory. The client may use the names on another filesystem, as in a copy. */
+/** Refuses names that lead out of the directory, because the client may use the names on another filesystem, as in a copy. */
 const checkChildren = (children: ReadonlyArray<Child>): Effect.Effect<ReadonlyArray<Child>, Fault> => {
   const wrong = children.find(
     ({ addressable, key, name }) =>
@@ -83,7 +83,7 @@ const checkChildren = (children: ReadonlyArray<Child>): Effect.Effect<ReadonlyAr
 export const make = (connection: Connection, info: Info): Backend => {
   const { ask, change, hold, nextId, once, send, stream } = connection
 
-  /** Sends a change with the state of the calling fiber that some backends need. */
+  /** Sends a change with flags from the calling fiber, which some backends need. */
   const changeAt = <A>(
     path: FsPath,
     request: (head: { readonly id: string; readonly path: FsPath }) => Effect.Effect<A, FsError | RpcClientError>

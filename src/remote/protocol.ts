@@ -40,7 +40,7 @@ export const version = 2
 /** The maximum number of bytes of file content in one message. */
 export const maxContentBytes = 512 * 1024
 
-/** The maximum number of characters of matches in one message, unless one match alone has more. */
+/** The maximum number of characters in the matches of one message. A single match may be longer. */
 export const maxPartLength = 512 * 1024
 
 /** The maximum number of characters of one match. */
@@ -56,7 +56,7 @@ export class Authentication extends RpcMiddleware.Service<Authentication>()("fs-
 
 const Path = Schema.String
 const flag = Schema.optionalKey(Schema.Boolean)
-/** A number, because no comparison with NaN refuses anything. */
+/** A number that is not NaN. A limit of NaN would refuse nothing. */
 const Amount = Schema.Number.check(Schema.makeFilter((value) => !Number.isNaN(value) || "must be a number"))
 const count = Schema.optionalKey(Amount)
 const text = Schema.optionalKey(Schema.String)
@@ -117,13 +117,13 @@ const SkippedEntry = Schema.Struct({
   why: Schema.Literals(["ignored", "binary", "tooLarge", "unreadable"])
 })
 
-/** Some matches of a glob, and in the last part the rest of the result. */
+/** A part of a glob's matches. The last part also has the other fields of the result. */
 const GlobPart = Schema.Struct({
   matches: Schema.Array(GlobMatch),
   skips: Schema.Array(SkippedEntry),
   end: Schema.optionalKey(Schema.Struct({ truncated: Schema.Boolean, next: text, skipped: Skipped }))
 })
-/** Some matches of a grep, and in the last part the rest of the result. */
+/** A part of a grep's matches. The last part also has the other fields of the result. */
 const GrepPart = Schema.Struct({
   matches: Schema.Array(GrepMatch),
   skips: Schema.Array(SkippedEntry),
@@ -171,7 +171,7 @@ const Edit = Schema.Struct({
 const ReadBytes = Schema.Struct({ ...ReadBytesResult.fields, content: Bytes })
 const transfer = { ...change, from: Schema.String, to: Schema.String, overwrite: flag }
 
-/** One request for each operation of the algebra, except `sink`, for which a client stages a write with `port.begin`. */
+/** One request for each operation of the algebra except `sink`. For a sink, a client stages a write with `port.begin`. */
 const operations = [
   call("exists", { ...limits, path: Schema.String }, Schema.Boolean),
   call("stat", { ...limits, path: Schema.String }, FileStat),
@@ -247,7 +247,7 @@ const Whole = Schema.Struct({ stat: Stat, bytes: Bytes })
 
 const Info = Schema.Struct({
   version: Schema.Int,
-  /** A random text for the life of the server. A server that has been started anew does not know the earlier changes. */
+  /** A random text that lasts until the server ends. A restarted server does not know earlier changes. */
   instance: Schema.String,
   name: Schema.String,
   root: Schema.String,
@@ -264,7 +264,7 @@ const Info = Schema.Struct({
   hasAttributes: Schema.Boolean,
   canWatch: Schema.Boolean,
   copiesTrees: Schema.Boolean,
-  /** The absolute paths that name the root in the targets of symlinks. */
+  /** The absolute paths that denote the root in symlink targets. */
   absoluteRoots: Schema.Array(Schema.String),
   /** The workspace that a header of the request has named. */
   workspace: text,
@@ -273,8 +273,8 @@ const Info = Schema.Struct({
 export interface Info extends Schema.Schema.Type<typeof Info> {}
 
 /**
- * The state of the caller that some backends need. `takingBack`: the call removes an entry that a failed call has created.
- * `bringingBack`: the call is a part of a restore.
+ * The fields of a change, with flags that some backends need. `takingBack`: the call removes an entry that a failed call has
+ * created. `bringingBack`: the call is part of a restore.
  */
 const portChange = { id: Id, path: Path, takingBack: flag, bringingBack: flag }
 const PrimitiveMode = Schema.Literals(["create", "replace", "append"])
@@ -298,7 +298,7 @@ const ports = [
   streaming("port.claim", { path: Path }, Schema.Void),
 
   call("port.write", { ...portChange, mode: PrimitiveMode, bytes: Bytes }, Stat),
-  /** Stages a write until the request is interrupted. `port.publish` ends the write; otherwise the old content stays. */
+  /** Keeps a staged write until the request is interrupted. Without `port.publish`, the file keeps its old content. */
   streaming("port.begin", { upload: Id, path: Path, mode: PrimitiveMode, bringingBack: flag }, Schema.Void),
   call("port.chunk", { upload: Id, index: Schema.Int, bytes: Bytes }, Schema.Void),
   call("port.end", { upload: Id }, Schema.Void),
@@ -312,7 +312,10 @@ const ports = [
     { ...portChange, mode: count, modifiedAt: Schema.optionalKey(Schema.DateTimeUtc), isCopy: flag },
     Schema.Void
   ),
-  /** Whole changes. The answer is null if the server has changed nothing and the client must derive the change. */
+  /**
+   * A whole change, like the requests below. The answer is null if the server has changed nothing and the client must derive
+   * the change.
+   */
   call(
     "port.writeWhole",
     {

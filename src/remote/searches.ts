@@ -1,8 +1,8 @@
 /**
  * Runs searches, walks, versions and copies on the server, where the files are.
  *
- * The server runs the same engine, so an answer equals the answer that the client would derive from the port. A call with
- * arguments that no message can carry is derived here, and fails as on every other filesystem.
+ * The server runs the same engine, so an answer equals the answer that the client would derive from the port. If no message can
+ * carry the arguments of a call, the client derives the call, which fails as on every other filesystem.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -32,7 +32,7 @@ const isWalkOptions = Schema.is(WalkOptions)
 
 type OnSkip = ((path: string, why: SkippedEntry["why"]) => void) | undefined
 
-/** Returns the options that a message carries: without `onSkip` and without absent values. */
+/** Returns the options for a message: all except `onSkip` and undefined values. */
 const sent = (options: object | undefined): Record<string, unknown> =>
   Object.fromEntries(Object.entries(options ?? {}).filter(([key, value]) => key !== "onSkip" && value !== undefined))
 
@@ -44,10 +44,10 @@ const limitsOf = ({ maxArchiveBytes: _, maxArchiveEntries: __, maxStreamBytes, .
 const patternOf = (pattern: unknown): unknown =>
   pattern instanceof RegExp ? { source: pattern.source, flags: pattern.flags } : pattern
 
-/** The largest number of skipped entries of one search that a client accepts. */
+/** The maximum number of skipped entries of one search that a client accepts. */
 const maxSkips = 1_000_000
 
-/** The number of messages without matches that a client accepts: the end of an answer, and a few more. */
+/** The maximum number of messages without matches that a client accepts. An honest server sends few of them. */
 const maxEmptyMessages = 10_000
 
 const endless = ioError("the answer of the server has no end")

@@ -32,10 +32,12 @@ import {
 } from "./protocol.ts"
 import * as Uploads from "./uploads.ts"
 
-/** The largest number of requests of all clients that stream, keep a file open, stage a write, watch or hold a claim. */
+/**
+ * The maximum number of concurrent requests of all clients that stream, keep a file open, stage a write, watch or hold a claim.
+ */
 const maxHeld = 1000
 
-/** The number of other requests for which a stream of content counts, because a part of it may wait for a slow client. */
+/** The weight of a content stream in `maxHeld`. A part of its content may wait in memory for a slow client. */
 const contentWeight = 8
 
 const maxKeys = 100_000
@@ -50,7 +52,7 @@ class Recent {
   has(value: string): boolean {
     return this.#values.has(value)
   }
-  /** Forgets a path and everything below it, or replaces this path with another. */
+  /** Forgets a path and everything below it. With `to`, replaces this path with `to`. */
   move(from: FsPath.FsPath, to?: FsPath.FsPath): void {
     for (const value of [...this.#values] as Array<FsPath.FsPath>) {
       if (!FsPath.isWithin(from, value)) continue
@@ -96,8 +98,8 @@ const infoOf = ({ info, links, attributes, perform, rules, watch }: Backend, ins
 }
 
 /**
- * Returns the filesystem for whole changes. It never follows a symlink: a change through a symlink fails, and the client then
- * derives the change. So a view of a subdirectory on the client stays confined.
+ * Returns the filesystem for whole changes, which never follows a symlink. A change through a symlink fails, and the client
+ * then derives the change. So a view of a subdirectory on the client stays confined.
  */
 const withoutLinks = (port: Backend): Algebra =>
   makeAlgebra({
@@ -108,7 +110,7 @@ const withoutLinks = (port: Backend): Algebra =>
     perform: Request.only(port.perform, new Set<Request.Tag>(["RemoveTree"]))
   })
 
-/** Returns the limits of a call: those that the client asks for, but none above those of the server. */
+/** Returns the limits of a call: the smaller of the client's limit and the server's limit. */
 const lowerLimits = (base: LimitsShape, limits: CallLimits = {}): LimitsShape => {
   const lowered: Record<string, number> = {}
   for (const [name, asked] of Object.entries<number | undefined>(limits)) {
@@ -117,12 +119,12 @@ const lowerLimits = (base: LimitsShape, limits: CallLimits = {}): LimitsShape =>
   return { ...base, ...lowered }
 }
 
-/** The largest number of bytes of a code point in UTF-8. */
+/** The maximum number of bytes of a code point in UTF-8. */
 const maxBytesOfCodePoint = 4
 
 /**
- * Returns the largest number of bytes of one write of the port, which does not know whether the bytes are text. A stream is
- * unbounded unless the limits say otherwise, as on every filesystem.
+ * Returns the maximum number of bytes of one write of the port, which does not know whether the bytes are text. As on every
+ * filesystem, a stream is unlimited unless the limits restrict it.
  */
 const maxWrittenOf = ({ maxFileSize, maxStreamBytes }: LimitsShape): number =>
   Math.max(maxBytesOfCodePoint * maxFileSize, maxStreamBytes ?? (maxFileSize < standard.maxFileSize ? maxFileSize : Infinity))
@@ -209,7 +211,7 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape, aro
     return flags.takingBack === true && created.has(path) ? Effect.provideService(restoring, TakingBack, true) : restoring
   }
 
-  /** Checks the rules that the engine of an honest client has checked before. */
+  /** Checks the rules again that an honest client has already checked. */
   const refusal = (action: "write" | "delete", path: FsPath.FsPath, isTakingBack: boolean): Fault | undefined => {
     const { info, rules } = port
     if (info.readOnly) return accessDenied("readOnly")
@@ -230,7 +232,7 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape, aro
       const isTakingBack = flags.takingBack === true && created.has(path)
       const fault = refusal(action, path, isTakingBack)
       if (fault !== undefined) return Effect.fail(fault)
-      // Another program may create an entry of this name later, which no client may remove.
+      // Forget the created entry, because no client may remove an entry that another program creates later with the same name.
       return isTakingBack
         ? Effect.tap(body(path), (answer) =>
             Effect.sync(() => {
@@ -309,7 +311,7 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape, aro
 
   let held = 0
   const tooMany = promote(unavailable("the server holds too many files for its clients; try again later"), "open", "")
-  /** Counts a stream among the requests that clients may hold. */
+  /** Counts a stream towards `maxHeld` while the stream runs. */
   const counted = <A, E, R>(stream: Effect.Effect<Stream.Stream<A, E, R>, E, R | Scope.Scope>, weight = 1) =>
     Stream.unwrap(
       Effect.andThen(
@@ -631,7 +633,8 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape, aro
         payload,
         (path) => {
           const perform = Request.performing(port, "RemoveTree")
-          // A directory that a client has created may contain entries of others. The client removes its own one by one.
+          // A directory that a client has created may contain entries of other programs. The client removes its own entries one
+          // by one.
           return perform === undefined || refusal("delete", path, false) !== undefined
             ? Effect.succeed(null)
             : Effect.map(perform({ _tag: "RemoveTree", path }), Option.getOrNull)

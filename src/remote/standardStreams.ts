@@ -1,4 +1,7 @@
-/** Standard streams as transports: the server answers on its own, the client starts a program such as ssh and uses its streams. */
+/**
+ * Standard streams as transports. The server uses the streams of its process. The client starts a program such as ssh, and uses
+ * the streams of the program.
+ */
 import type * as NodeChildProcess from "node:child_process"
 import type * as NodeStream from "node:stream"
 import * as Deferred from "effect/Deferred"
@@ -30,10 +33,10 @@ export const connectionProtocol = (socket: Socket.Socket, ended: Deferred.Deferr
     ])
   )
 
-/** The number of characters of a program's last messages that an error shows. */
+/** The maximum number of characters of a program's last messages in an error. */
 const maxShownCharacters = 500
 
-/** The time in which a program must end after its streams have closed, in milliseconds. */
+/** The time that a program has to end after its streams were closed, in milliseconds. */
 const maxEndMillis = 2000
 
 const startProgram = ([program, ...args]: readonly [string, ...ReadonlyArray<string>]) => {
@@ -45,10 +48,11 @@ const startProgram = ([program, ...args]: readonly [string, ...ReadonlyArray<str
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     messages = (messages + text).slice(-maxShownCharacters)
   })
-  // The end of the output is not the end of the stream: the stream ends with the program, whose code and messages it reports.
+  // The stream does not end with the output of the program. It ends when the program ends, with an error that has the exit code
+  // and the last messages.
   const duplex = new (streams().Duplex)({
     read: () => void child.stdout.resume(),
-    // A program that reads no longer ends soon. Its end reports more than this error does.
+    // A program that stops reading is about to end. The error at its end says more than this error.
     write: (chunk, _, done) => void child.stdin.write(chunk, (error) => (error ? undefined : done())),
     final: (done) => void child.stdin.end(done)
   })

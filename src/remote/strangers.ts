@@ -1,4 +1,4 @@
-/** Bounds what a client may send over a WebSocket before it has shown the token. */
+/** Limits the number of bytes that a client may send over a WebSocket before it has sent the token. */
 import type * as NodeHttp from "node:http"
 import * as Effect from "effect/Effect"
 import type * as HttpServerRequest from "effect/http/HttpServerRequest"
@@ -8,16 +8,16 @@ import * as Frames from "./frames.ts"
 /** Tests the header `authorization` of a request. */
 export type IsAuthorized = (authorization: string | undefined) => boolean
 
-/** The most bytes that a client without the token may send on a connection. */
+/** The maximum number of bytes that a client without the token may send over a connection. */
 export const maxStrangerBytes = 64 * 1024
 
-/** The milliseconds in which a client must show the token. */
+/** The time that a client has to send the token, in milliseconds. */
 const maxStrangerMillis = 10_000
 
-/** The milliseconds in which a message that has arrived is read. */
+/** The time, in milliseconds, in which the server reads a message that has already arrived. */
 const readingMillis = 50
 
-/** Tests whether a message of a client has the token. The message can have any form. */
+/** Tests whether a message of a client contains the token. The message can have any form. */
 const hasToken = (message: unknown, isAuthorized: IsAuthorized): boolean => {
   const headers = (message as { readonly headers?: unknown } | null)?.headers
   return (
@@ -57,7 +57,7 @@ const guardReader = (reader: Socket.Reader, connection: NodeHttp.IncomingMessage
         if (messages.some((message) => hasToken(message, isAuthorized))) stop()
       }
     } catch {
-      // The server refuses the message too.
+      // Ignore a message that cannot be parsed. The server refuses it.
     }
   }
   return {
@@ -66,7 +66,7 @@ const guardReader = (reader: Socket.Reader, connection: NodeHttp.IncomingMessage
   }
 }
 
-/** Returns the request with another WebSocket, which `wrap` makes of the WebSocket and the connection below it. */
+/** Returns the request with its WebSocket replaced by the result of `wrap`. */
 export const withSocket = (
   request: HttpServerRequest.HttpServerRequest,
   wrap: (socket: Socket.Socket, connection: NodeHttp.IncomingMessage["socket"]) => Socket.Socket
@@ -85,7 +85,7 @@ export const withSocket = (
   })
 }
 
-/** Returns the request with a WebSocket that is closed if its client sends too much before it shows the token. */
+/** Returns the request with a WebSocket that is closed if its client sends too many bytes before the token. */
 export const guarded = (
   request: HttpServerRequest.HttpServerRequest,
   isAuthorized: IsAuthorized

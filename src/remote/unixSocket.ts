@@ -1,6 +1,6 @@
 /**
- * The file of a Unix socket: only its owner may connect, a file of a dead server is replaced, and a file of a living server is
- * not.
+ * Creates the file of a Unix socket, to which only its owner may connect. Replaces the file of a dead server, but not the file
+ * of a live server.
  */
 import type * as NodeNet from "node:net"
 import * as Effect from "effect/Effect"
@@ -50,8 +50,8 @@ const identityOf = (stats: Fs.BigIntStats | undefined): string | undefined => st
 const look = (path: string): Fs.BigIntStats | undefined => Fs.lstatSync(path, { bigint: true, throwIfNoEntry: false })
 
 /**
- * Removes the socket of a dead server. The file is moved aside first: if another server has put its own socket there
- * meanwhile, that socket is put back.
+ * Removes the socket of a dead server. Moves the file aside first. If the moved file is the new socket of another server, gives
+ * it its name back.
  */
 const removeStale = (path: string, identity: string, aside: string): void => {
   try {
@@ -67,10 +67,10 @@ const removeStale = (path: string, identity: string, aside: string): void => {
   }
 }
 
-/** The number of attempts, because other servers may start on the same path at the same time. */
+/** The maximum number of attempts. Other servers may start on the same path at the same time. */
 const maxAttempts = 10
 
-/** Gives the socket at `from` the name `path`, unless a living server or another file has that name. */
+/** Gives the socket at `from` the name `path`, unless a live server or another file has that name. */
 const publish = (from: string, path: string): Effect.Effect<void, SocketFileError> =>
   Effect.gen(function* () {
     for (let attempts = 0; attempts < maxAttempts; attempts++) {
@@ -97,10 +97,10 @@ const publish = (from: string, path: string): Effect.Effect<void, SocketFileErro
     return yield* Effect.fail(new SocketFileError("EADDRINUSE", "other servers start on this socket at the same time"))
   })
 
-/** The bytes that the address of a Unix socket can have: 107 with Linux, 103 with other systems. */
+/** The maximum number of bytes in the address of a Unix socket: 107 on Linux, 103 on other systems. */
 const maxAddressBytes = process.platform === "linux" ? 107 : 103
 
-/** Returns why a path cannot be the address of a socket, or `undefined`. Node would cut a longer path off. */
+/** Returns the error for a path that is too long for a socket. Node would truncate the path. */
 const tooLong = (path: string): SocketFileError | undefined => {
   const bytes = Buffer.byteLength(path)
   return bytes <= maxAddressBytes
@@ -111,7 +111,7 @@ const tooLong = (path: string): SocketFileError | undefined => {
       )
 }
 
-/** The characters after the last slash of the path at which the socket is bound before it gets its name. */
+/** The file name of a socket before it is published. */
 const boundName = "s"
 
 /**

@@ -1,8 +1,8 @@
 /**
- * Staged writes: the client sends the content in pieces, and publishes it at the end.
+ * Staged writes. A client sends the content in pieces, and publishes it at the end.
  *
  * The backend stages the content as for a local stream, and waits in `commit` until the client publishes. If the client
- * disappears before that, the write is interrupted, and the old content stays.
+ * disappears before that, the write is interrupted, and the file keeps its old content.
  */
 import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -17,7 +17,7 @@ import { invalidArgument, limitExceeded, unavailable } from "../model/Fault.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { Backend } from "../port/Backend.ts"
 
-/** The number of pieces that wait for the backend. The client waits while the queue is full. */
+/** The maximum number of pieces that wait for the backend. The client waits while the queue is full. */
 const maxQueuedPieces = 4
 
 interface Upload {
@@ -38,7 +38,7 @@ const lost: Fault = unavailable(
 )
 
 export interface Uploads {
-  /** Begins a write, which ends with the scope unless it is published. */
+  /** Begins a write. If the write is not published before the scope closes, it is interrupted. */
   readonly begin: (
     upload: string,
     write: (bytes: Stream.Stream<Uint8Array>, how: Parameters<Backend["write"]>[3]) => Effect.Effect<FileStat, Fault>,
@@ -117,7 +117,7 @@ export const make = (scope: Scope.Scope): Uploads => {
       Effect.flatMap(find(id), (upload) => {
         upload.isPublishing = true
         const published = Effect.andThen(Deferred.succeed(upload.publish, undefined), Deferred.await(upload.done))
-        // A client that interrupts its call waits for this, so the content is never published later.
+        // A client that interrupts its call waits for this interruption, so the content is never published later.
         return Effect.onInterrupt(published, () => (upload.fiber === undefined ? Effect.void : Fiber.interrupt(upload.fiber)))
       })
   }

@@ -1,5 +1,5 @@
 /**
- * Stores of immutable content by its SHA-256. Each content is stored once.
+ * Stores of blobs, which are immutable contents under their SHA-256. Equal content is stored once.
  *
  * @since 0.1.0
  */
@@ -24,14 +24,14 @@ export interface Operations {
   /** Stores content and returns its hash. Content that exists already gets the current time as its `storedAt`. */
   readonly put: (bytes: Uint8Array) => Effect.Effect<string, StoreError>
   /**
-   * Returns the content, or the bytes of `range` that exist. Fails with `missing` for an unknown hash. A whole content is
-   * compared with its hash: other bytes fail with `corrupt`.
+   * Returns the content, or the bytes of `range` that exist. Fails with `missing` for an unknown hash. Without `range`, checks
+   * the hash of the bytes, and fails with `corrupt` if it differs.
    */
   readonly get: (
     hash: string,
     range?: { readonly offset: number; readonly length: number } | undefined
   ) => Effect.Effect<Uint8Array, StoreError>
-  /** Returns those of the hashes that exist. */
+  /** Returns the hashes whose content exists. */
   readonly has: (hashes: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, StoreError>
   /** Deletes content. Unknown hashes are ignored. */
   readonly delete: (hashes: ReadonlyArray<string>) => Effect.Effect<void, StoreError>

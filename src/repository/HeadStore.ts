@@ -23,7 +23,7 @@ export {
 export interface Head {
   /** The hash of the root node. */
   readonly root: string
-  /** The number of the commit: 1 for the first, and one more for each next one. */
+  /** The number of the commit. The first commit has 1, and each later commit has one more. */
   readonly sequence: number
   readonly author: string
   readonly message: string
@@ -31,8 +31,8 @@ export interface Head {
 }
 
 /**
- * The operations of a store of heads. Names of workspaces are any non-empty strings of at most 256 UTF-8 bytes without control
- * characters; other names fail with `invalid`.
+ * The operations of a store of heads. The name of a workspace is a non-empty string of at most 256 UTF-8 bytes without control
+ * characters. Other names fail with `invalid`.
  *
  * @category models
  * @since 0.1.0
@@ -42,12 +42,15 @@ export interface Operations {
   readonly get: (workspace: string) => Effect.Effect<Head | undefined, StoreError>
   /**
    * Replaces the head `expected` with `next`; `undefined` means that the workspace does not exist yet. Returns true if the head
-   * was `expected` and is now `next`. Of concurrent callers with one `expected` exactly one gets true.
+   * was `expected` and is now `next`. If several callers pass the same `expected` concurrently, exactly one of them gets true.
    */
   readonly compareAndSet: (workspace: string, expected: Head | undefined, next: Head) => Effect.Effect<boolean, StoreError>
-  /** Deletes the workspace if its head is `expected`. Returns whether it was. */
+  /** Deletes the workspace if its head is `expected`, and returns whether the workspace was deleted. */
   readonly delete: (workspace: string, expected: Head) => Effect.Effect<boolean, StoreError>
-  /** The names of all workspaces, in any order. Fails with `corrupt` after the other names if some names cannot be read. */
+  /**
+   * The names of all workspaces, in any order. If some names cannot be read, the stream fails with `corrupt` after all other
+   * names.
+   */
   readonly list: Stream.Stream<string, StoreError>
   /** The head, if there is one, and then each later head. A slow reader may miss heads, but never the last one. */
   readonly changes: (workspace: string) => Stream.Stream<Head, StoreError>

@@ -5,22 +5,24 @@
  * root of the newest tree. A commit stores its new nodes, and then replaces the head by compare-and-set. So readers and
  * other writers, on any machine, see the old tree or the new one.
  *
- * Changes are answered after their commit. If another writer was faster, the changes are made again on its tree. A change
- * of a file that the other writer changed too fails with Conflict.
+ * A change returns after its commit. If another writer commits first, the change is made again on the new tree. If both writers
+ * changed the same file, the change fails with Conflict.
  *
- * Snapshots are part of the commits and share all unchanged nodes, so taking, comparing and restoring them costs only what
- * differs.
+ * Snapshots are part of the commits and share all unchanged nodes. So the cost to take, compare or restore a snapshot depends
+ * only on the differences.
  *
  * Limits:
  *
- * - Reads see the newest commit that this layer knows. Commits of other layers are seen when the store reports them, and
- *   before each change.
- * - There is no watching.
- * - An append collects its bytes in memory, up to 256 MiB. The first append to a large file reads the file for its hash.
+ * - Reads see the newest commit that this layer knows. The layer learns about commits of other layers when the store reports
+ *   them, and before each change.
+ * - Watching is not supported.
+ * - An append collects its bytes in memory, up to 256 MiB. The first append to a large file reads the whole file to compute
+ *   its hash.
  * - A transaction keeps its changes in memory, except the chunks of files over 2 KiB.
- * - A collection may delete an old blob at the moment when another program stores the same content again. The file is then
- *   damaged, which `verify` reports. The stores in memory and in SQL have no such moment.
- * - A transaction that takes longer than the grace period of a collection may fail with Unavailable, and changes nothing.
+ * - `collect` may delete an old blob at the moment when another program stores the same content again. The file of that
+ *   program is then damaged, which `verify` reports. This cannot happen with the stores in memory and in SQL.
+ * - A transaction that takes longer than the grace period of `collect` may fail with Unavailable. Such a transaction changes
+ *   nothing.
  *
  * @since 0.1.0
  */
@@ -65,7 +67,7 @@ export type {
   RepositoryOptions
 } from "./open.ts"
 
-// Programs that use no repository load no encoder.
+// Load these modules only in programs that use a repository.
 const loadModules = Effect.promise(() =>
   Promise.all([
     import("./open.ts"),
@@ -107,8 +109,8 @@ export const layer = (options: RepositoryOptions): Layer.Layer<Filesystem | Snap
   )
 
 /**
- * Runs an effect whose changes become one commit, when the effect succeeds. Reads in the effect see its own changes. If the
- * effect fails or is interrupted, nothing is changed.
+ * Runs an effect and, if it succeeds, commits all its changes in one commit. Reads inside the effect see its own changes. If
+ * the effect fails or is interrupted, nothing is changed.
  *
  * Fails with Conflict if another writer has changed anything that the effect has read or changed. Nothing is changed then,
  * and the whole transaction can be run again. Fails with IoError if the filesystem is not a repository.
@@ -130,9 +132,9 @@ export const transaction = <A, E, R>(
   )
 
 /**
- * Creates the workspace `to` with the files and snapshots of `from`. The cost is one head, whatever the size of the
- * workspace. Later changes of one workspace do not change the other. If `from` changes during the call, the fork has the newer
- * files. Fails with StoreError `unavailable` if `from` never rests.
+ * Creates the workspace `to` with the files and snapshots of `from`. Writes only one head, whatever the size of the workspace.
+ * Later changes of one workspace do not change the other. If `from` changes during the call, the fork has the newer files.
+ * Fails with StoreError `unavailable` if `from` changes too often.
  *
  * @category forks
  * @since 0.1.0
@@ -142,7 +144,7 @@ export const fork = (from: string, to: string): Effect.Effect<Head, StoreError |
 
 /**
  * Reads everything that a workspace refers to, and checks hashes, encoding, order and sizes. Also checks that the last 10,000
- * commits, as far as they are stored, are one history. Returns the number of blobs, and their total size in bytes.
+ * commits form one history, as far as they are still stored. Returns the number of blobs, and their total size in bytes.
  *
  * Fails with StoreError `missing` or `corrupt`. The message names the node.
  *
@@ -155,11 +157,11 @@ export const verify = (
   Effect.flatMap(loadModules, ([, , { verify }]) => verify(workspace))
 
 /**
- * Deletes the blobs to which no workspace refers and that were stored more than `grace` ago. Workspaces can be changed
- * meanwhile.
+ * Deletes the blobs to which no workspace refers and that were stored more than `grace` ago. Workspaces can be changed during
+ * the call.
  *
- * The grace period must be longer than two hours if there are writers: a write may stage content for an hour before it
- * refers to the content. The clocks of all machines must agree to a small part of the grace period. Keeps the hashes of all
+ * The grace period must be longer than two hours if there are writers: a write may stage content for an hour before it refers
+ * to the content. The clocks of all machines may differ only by a small part of the grace period. Keeps the hashes of all
  * reachable blobs in memory.
  *
  * @default grace: 1 day
@@ -172,18 +174,18 @@ export const collect = (options?: {
   Effect.flatMap(loadModules, ([, , { collect }]) => collect(options))
 
 /**
- * Makes the files of the workspace equal to those of a commit of a git repository, in one commit of the workspace. Files with the
- * same content and mode stay. Submodules are skipped and reported.
+ * Makes the files of the workspace equal to those of a commit of a git repository, in one commit of the workspace. Files with
+ * the same content and mode are not touched. Submodules are skipped and reported.
  *
- * Files become executable as git says. Symlinks keep their targets. Fails with SnapshotError:
+ * Imports the executable bit of each file, and symlinks with their targets. Fails with SnapshotError:
  *
  * - `unknown` if the directory is no git repository, or has no such commit
  * - `refused` for names that are not UTF-8, `.git` in any spelling, `..`, control characters, duplicate or unsorted entries, and
  *   for repositories with SHA-256 ids
  * - `corrupt` if an object is missing or damaged, `budget` for more than 1,000,000 entries, `gitMissing` without the program git
  *
- * Fails with the errors of `transaction`, and with those of writes. Nothing is changed then. Runs no hook, filter or program that the
- * repository names, and fetches nothing.
+ * Also fails with the errors of `transaction` and of `write`. An import that fails changes nothing. Runs no hook, filter or
+ * program that the repository names, and fetches nothing.
  *
  * @category git
  * @since 0.1.0
@@ -197,11 +199,12 @@ export const importGit = (options: GitImportOptions): Effect.Effect<GitResult, S
   )
 
 /**
- * Adds a commit with the files of the workspace to a git repository, and moves a reference to it. The parent is the commit of the
- * reference, if there is one. Directories without files are skipped and reported, because git has none.
+ * Adds a commit with the files of the workspace to a git repository, and moves a reference to it. The parent is the commit of
+ * the reference, if there is one. Directories without files are skipped and reported, because git cannot store them.
  *
- * Git knows one bit of each mode: whether the owner may execute the file. Fails with SnapshotError `refused` for names that git does
- * not accept, and for a branch that is checked out. The reference then stays. Content of `.gitmodules` is not checked.
+ * Git stores one bit of each mode: whether the owner may execute the file. Fails with SnapshotError `refused` for names that
+ * git does not accept, and for a branch that is checked out. An export that fails does not move the reference. The content of
+ * `.gitmodules` is not checked.
  *
  * @category git
  * @since 0.1.0

@@ -1,8 +1,8 @@
 /**
- * Places for the blobs and the heads of repositories.
+ * The stores in which repositories keep their blobs and heads.
  *
- * All stores have the same meaning, which `StoreSuite` in `fs-algebra/testing` tests. They differ in what they survive and who
- * can share them.
+ * All stores behave in the same way, which `StoreSuite` in `fs-algebra/testing` tests. They differ in their durability, and in
+ * the programs that can share them.
  *
  * @since 0.1.0
  */
@@ -95,17 +95,18 @@ export const layerMemory: Layer.Layer<BlobStore | HeadStore> = Layer.effectConte
  * Provides stores in a directory. Any number of programs on one machine may use the directory at the same time. No server is
  * needed.
  *
- * A change is complete or absent after a crash of the program. With `fsync: true` it also survives a loss of power. Content that
- * is put again is compared with what is stored, so a damaged file is replaced. Building the layer removes the drafts of dead
- * processes.
+ * A change is complete or absent after a crash of the program. With `fsync: true` it also survives a loss of power. If content
+ * is put again, it is compared with the stored bytes, and a damaged file is replaced. Building the layer removes the leftovers
+ * of dead processes.
  *
- * Fails with `invalid` if the directory has other files in it, or a store of a later version.
+ * Fails with `invalid` if the directory contains other files, or a store of a later version.
  *
  * Limits:
  *
  * - Programs on several machines, or in several containers, may share the directory if each can see within 60 seconds that
- *   another is alive. A program that is stopped for longer while it replaces a head, and then continues, may overwrite a head.
- * - The directory must support renames that replace files. Network disks often report changes only after a second.
+ *   another is alive. A program that is paused for longer while it replaces a head may overwrite a newer head when it
+ *   continues.
+ * - The directory must support renames that replace files. On network disks, `changes` may report a head only after a second.
  * - A blob has at most 1 GiB.
  *
  * @example
@@ -128,14 +129,14 @@ export const layerDirectory = (options: DirectoryOptions): Layer.Layer<BlobStore
  * Provides stores in the tables of a SQL database: Postgres with `PgClient` of `@effect/sql-pg`, or SQLite with `sqliteClient`.
  * Creates the tables if they do not exist. Any number of programs may use the tables at the same time.
  *
- * An answered change is as durable as a committed transaction of the database. Content that is put again is compared with what is
- * stored, so a damaged row is replaced.
+ * A change that has returned is as durable as a committed transaction of the database. If content is put again, it is compared
+ * with the stored bytes, and a damaged row is replaced.
  *
  * Fails with `invalid` for another kind of database, for an invalid prefix, and for tables of a later version.
  *
  * Limits:
  *
- * - `changes` asks the database four times a second for each reader.
+ * - `changes` queries the database four times a second for each reader.
  * - A call inside a transaction of the same client is part of that transaction.
  * - A Postgres database must have the encoding UTF8. A blob has at most 1 GiB.
  *
@@ -156,8 +157,9 @@ export const layerSql = (options: SqlOptions = {}): Layer.Layer<BlobStore | Head
   )
 
 /**
- * Provides a SQL client of SQLite on Node's own module `node:sqlite`, so that no package is needed. Node reports that this module is
- * experimental. Several programs on one machine may use the file at the same time; the file must not be on a network disk.
+ * Provides a SQL client for SQLite that uses Node's own module `node:sqlite`, so that no package is needed. Node marks this
+ * module as experimental. Several programs on one machine may use the file at the same time; the file must not be on a network
+ * disk.
  *
  * @category layers
  * @since 0.1.0
@@ -171,15 +173,15 @@ export const sqliteClient = (options: SqliteOptions): Layer.Layer<SqlClient, Sto
   )
 
 /**
- * Provides stores in a bucket, or below a prefix of a bucket, of a store that speaks S3. Any number of programs on any machines may
- * use it at the same time. An answered change is as durable as an object of the bucket.
+ * Provides stores in a bucket, or below a prefix of a bucket, of an S3-compatible store. Any number of programs on any machines
+ * may use it at the same time. A change that has returned is as durable as an object of the bucket.
  *
- * When the layer is built, it tests on an object of its own that the store obeys the conditions of writes. Fails with `unavailable`
- * if the store ignores them, does not answer or refuses the credentials. Fails with `invalid` for an invalid option.
+ * Building the layer tests, with an object of its own, that the store obeys conditional writes. Fails with `unavailable` if the
+ * store ignores conditions, does not answer or refuses the credentials. Fails with `invalid` for an invalid option.
  *
  * Limits:
  *
- * - `changes` asks the store each second for each reader. `storedAt` may be cut to whole seconds.
+ * - `changes` polls the store once a second for each reader. `storedAt` may be truncated to whole seconds.
  * - A deleted workspace leaves an object of one byte. The bucket must not have versioning, because some stores then ignore
  *   conditions.
  * - `has` and `delete` send one request for each hash. `put` sends existing content again.
@@ -203,24 +205,24 @@ export const layerBucket = (options: BucketOptions): Layer.Layer<BlobStore | Hea
   )
 
 /**
- * Provides stores on a NATS server with JetStream. The blobs are in the object store `NAME-blobs`, and the heads in the key-value
- * bucket `NAME-heads`. Creates both if they do not exist. Any number of programs on any machines may use them at the same time. An
- * answered change is as durable as a message of a stream in files.
+ * Provides stores on a NATS server with JetStream. The blobs are in the object store `NAME-blobs`, and the heads in the
+ * key-value bucket `NAME-heads`. Creates both if they do not exist. Any number of programs on any machines may use them at the
+ * same time. A change that has returned is as durable as a message of a stream with file storage.
  *
- * While the server cannot be reached, calls wait for up to `timeout`. If the answer of a change is lost, the change is sent again,
- * and the server makes it once. `changes` learns each head from the server.
+ * While the server cannot be reached, calls wait for up to `timeout`. If the answer to a change is lost, the change is sent
+ * again, and the server makes it only once. The server notifies `changes` of each head.
  *
- * Fails with `unavailable` if the server does not answer, refuses the credentials or has no JetStream. Fails with `invalid` for an
- * invalid option, and for buckets with settings that lose messages.
+ * Fails with `unavailable` if the server does not answer, refuses the credentials or has no JetStream. Fails with `invalid` for
+ * an invalid option, and for buckets whose settings can lose messages.
  *
  * Limits:
  *
- * - If a connection is lost during a `compareAndSet` and more than 15 others have followed when the client is back, it may be
- *   unknown whether the head was replaced. The call then fails with `unavailable`.
+ * - The result of a `compareAndSet` may be unknown if the connection is lost, and more than 15 other changes follow before
+ *   the client reconnects. The call then fails with `unavailable`.
  * - A deleted workspace leaves a marker of about 200 bytes. A program that is killed during a `put` leaves parts of one blob, which
  *   nobody reads or deletes.
  * - `put` sends existing content again. `has` and `delete` send one request for each hash.
- * - `storedAt` is by the clock of the server.
+ * - `storedAt` is the time of the server's clock.
  *
  * Requires the packages `@nats-io/transport-node` and `@nats-io/jetstream`, and a NATS server of 2.9 or later.
  *
@@ -242,10 +244,10 @@ export const layerJetStream = (options: JetStreamOptions): Layer.Layer<BlobStore
 
 /**
  * Reads the options of `layerJetStream` from one text: `nats://HOST:PORT/NAME`. Several hosts of one cluster are separated by
- * commas. Credentials stand before the hosts: `nats://USER:PASSWORD@HOST:PORT/NAME` or `nats://TOKEN@HOST:PORT/NAME`. With `tls://`,
+ * commas. Credentials precede the hosts: `nats://USER:PASSWORD@HOST:PORT/NAME` or `nats://TOKEN@HOST:PORT/NAME`. With `tls://`,
  * the connection must be encrypted.
  *
- * Fails with `invalid` for another text. The message does not show the text, because it may have a password.
+ * Fails with `invalid` for any other text. The message does not contain the text, because the text may contain a password.
  *
  * @example
  * ```ts

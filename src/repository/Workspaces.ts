@@ -5,18 +5,20 @@
  * Filesystem. The cluster (effect/cluster) decides which runner owns a workspace, and starts the workspace again on another
  * runner if its owner disappears.
  *
- * - The files live in the stores of a Repository. A runner keeps only caches, so nothing is lost with it.
+ * - The files live in the stores of a Repository. A runner keeps only caches, so no data is lost if the runner dies.
  * - Two runners may believe for a short time that they own the same workspace, for example after a runner was paused. Each commit
  *   replaces the head by compare-and-set, so the history stays linear.
- * - Each change is made once: it is one commit together with its answer. If its owner disappears, the call is sent again, and the next
- *   owner finds the answer or makes the change. Answers are kept for 10 minutes, up to 1 MiB. Reads are sent again.
- * - If a call is not answered in time, it fails with Unavailable. A change may then have happened, or may happen later if its
- *   owner is only paused.
+ * - Each change is made once, because one commit contains the change and its answer. If the owner disappears, the call is
+ *   sent again, and the next owner finds the answer or makes the change. Answers are kept for 10 minutes, up to 1 MiB. Reads
+ *   are sent again.
+ * - If a call is not answered in time, it fails with Unavailable. A change may then have been made, or may be made later if
+ *   the owner was only paused.
  *
  * The guide `workspaces-cluster.md` shows a runner and a client.
  *
- * Limits: the runners trust each other and their clients, and have no token; whoever can reach the port of a runner can use all
- * workspaces. Snapshots of a workspace are not served; use Repository on the same stores. A stream fails if its owner changes.
+ * Limits: the runners trust each other and their clients, without a token. Whoever can reach the port of a runner can use all
+ * workspaces. Snapshots of a workspace are not served; use Repository on the same stores. A stream fails if the workspace moves
+ * to another owner.
  *
  * @since 0.1.0
  */
@@ -39,13 +41,13 @@ import type { HeadStore } from "./HeadStore.ts"
  * @since 0.1.0
  */
 export interface RunnerOptions {
-  /** The commits of changes, as for `Repository.layer`. @default "batched" */
+  /** The durability of changes, as for `Repository.layer`. @default "batched" */
   readonly durability?: "each" | "batched" | undefined
   /** The author in the heads of the commits. @default "fs-algebra" */
   readonly author?: string | undefined
   /** The time without a request after which a runner releases a workspace, at least 5 seconds. @default 5 minutes */
   readonly maxIdleTime?: Duration.Input | undefined
-  /** The number of requests of one workspace at the same time. More requests wait at the client. @default 4096 */
+  /** The maximum number of concurrent requests for one workspace. More requests wait at the client. @default 4096 */
   readonly maxRequests?: number | undefined
   /** The size of the cache of each workspace in use, in bytes. @default 8 MiB */
   readonly cacheBytes?: number | undefined
@@ -66,13 +68,14 @@ export interface ClientOptions {
   readonly timeout?: Duration.Input | undefined
 }
 
-// Programs without a cluster load no cluster.
+// Load effect/cluster only in programs that use it.
 const loadEntity = Effect.promise(() => import("./cluster/entity.ts"))
 const loadRunner = Effect.promise(() => import("./cluster/runner.ts"))
 const loadClient = Effect.promise(() => import("./cluster/client.ts"))
 
 /**
- * Returns the entity of effect/cluster. The id of an entity is the name of its workspace, and its protocol is that of `Remote`.
+ * Returns the entity for effect/cluster. The id of an entity is the name of its workspace, and its protocol is the protocol of
+ * `Remote`.
  *
  * @category models
  * @since 0.1.0
@@ -83,7 +86,7 @@ export const entity: Effect.Effect<Entity.Entity<"fs-algebra/Workspace", RpcGrou
 )
 
 /**
- * Serves workspaces on this runner. The current stores have the workspaces of all runners. A workspace that does not exist is
+ * Serves workspaces on this runner. All runners of a cluster must provide the same stores. A workspace that does not exist is
  * created empty at its first use.
  *
  * @category layers
@@ -97,7 +100,7 @@ export const layerRunner = (
 /**
  * Returns a workspace of the cluster.
  *
- * Fails with Unavailable if no runner answers, and with InvalidArgument if no workspace can have the name.
+ * Fails with Unavailable if no runner answers, and with InvalidArgument if the name is not valid for a workspace.
  *
  * @category constructors
  * @since 0.1.0

@@ -17,7 +17,7 @@ import { differences, type Historic, makeStrategy } from "./history.ts"
 import { makeView } from "./port.ts"
 import { lookup } from "./drafts.ts"
 
-/** A tree of a commit: its files or, with `snapshot`, the files of one of its snapshots. */
+/** The files of a commit or, with `snapshot`, of one of the commit's snapshots. */
 export interface TreeId {
   /** The hash of the root node. */
   readonly root: string
@@ -32,7 +32,7 @@ export interface Listed {
 export interface Heads {
   /** The workspaces in the order of their names. A workspace whose head is damaged has an error instead of a head. */
   readonly workspaces: ReadonlyArray<Listed>
-  /** The error of the names that are damaged, which `workspaces` lacks. */
+  /** The error for damaged names. `workspaces` does not contain these names. */
   readonly damage: StoreError | undefined
 }
 
@@ -41,7 +41,7 @@ export interface Browser {
   /** Returns the head. Fails with `missing` if there is no such workspace. */
   readonly head: (workspace: string) => Effect.Effect<Head, StoreError>
   readonly view: (tree: TreeId, name: string) => Effect.Effect<Algebra, StoreError>
-  /** The snapshots of a commit. All changes of them fail. */
+  /** Returns the snapshots of a commit. All changes of the snapshots fail. */
   readonly snapshots: (root: string, name: string) => Effect.Effect<Snapshots, StoreError>
   readonly differences: (from: TreeId, to: TreeId) => Effect.Effect<ReadonlyArray<Difference>, StoreError>
 }

@@ -1,4 +1,4 @@
-/** The changes of a directory tree: each returns a draft with the change, and leaves the old one as it is. */
+/** Changes a directory tree. Each function returns a new draft, and does not modify the given draft. */
 import * as Effect from "effect/Effect"
 import * as Eager from "../engine/eager.ts"
 import { alreadyExists, directoryNotEmpty, type Fault, notADirectory, notAFile, notFound, pathTooLong } from "../model/Fault.ts"
@@ -38,7 +38,7 @@ const editDirectory = (
   return Eager.map(descend(draft.files, 0), (files) => (files === draft.files ? draft : { ...draft, files }))
 }
 
-/** Sets or removes an entry of a directory. A new or removed name changes the directory's time. */
+/** Sets or removes an entry of a directory, and sets the directory's modification time. */
 const setEntry = (
   objects: Objects,
   directory: DirectoryEntry,
@@ -53,7 +53,10 @@ const checkName = (path: FsPath): Effect.Effect<void, Fault> =>
     ? Effect.fail(pathTooLong(`a name in it has more than ${maxNameBytes} bytes`))
     : Effect.void
 
-/** Changes the entry at a path. `edit` returns the new entry, or `undefined` to remove it. */
+/**
+ * Changes the entry at a path. `edit` returns the new entry, or `undefined` to remove it. If a name is added or removed, the
+ * directory's modification time becomes `now`.
+ */
 const editEntry = (
   objects: Objects,
   draft: Draft,
@@ -125,7 +128,7 @@ export const makeLink = (objects: Objects, draft: Draft, path: FsPath, target: s
     ? Effect.fail(pathTooLong(`the target of the link has more than ${maxTargetBytes} bytes`))
     : insert(objects, draft, path, now, (name) => ({ kind: "symlink", name, mode: 0o777, ...timed(now), target }))
 
-/** Returns the entry at a path. Fails with NotFound also below a file. */
+/** Returns the entry at a path. Fails with NotFound if there is none, also if the path leads through a file. */
 const find = (objects: Objects, draft: Draft, path: FsPath): Effect.Effect<Entry, Problem> =>
   Effect.flatMap(lookup(objects, draft, path), (entry) => (entry === undefined ? Effect.fail(notFound) : Effect.succeed(entry)))
 
@@ -141,7 +144,7 @@ export const remove = (objects: Objects, draft: Draft, path: FsPath, now: number
         isNotEmpty(entry) ? Effect.fail(directoryNotEmpty) : detach(objects, draft, path, now)
       )
 
-/** Removes an entry with everything below, and counts the removed entries. */
+/** Removes an entry with everything below it. Counts the removed files and directories. */
 export const removeTree = (objects: Objects, draft: Draft, path: FsPath, now: number) =>
   path === root
     ? Effect.fail(isRoot)

@@ -6,8 +6,8 @@ import { type Head, HeadStore, type Operations as Heads } from "./HeadStore.ts"
 import { open } from "./open.ts"
 
 /**
- * Creates an empty workspace. Fails with AlreadyExists if there is one, also if another program has just created it: opening a
- * workspace accepts both, so the attempts to set its first head are watched.
+ * Creates an empty workspace. Fails with AlreadyExists if the workspace exists, even if another program has just created it.
+ * `open` does not report who created the workspace, so this function observes the calls that set the first head.
  */
 export const create = (
   workspace: string,
@@ -29,7 +29,7 @@ export const create = (
       }
     }
     yield* Effect.scoped(Effect.provideService(open({ workspace, author }), HeadStore, watched))
-    // If the answer of the store was lost, the head tells. No two first commits have the same root.
+    // If the answer of the store was lost, compare the current head. No two first commits have the same root.
     const made = first as Head | undefined
     if (made !== undefined && (isConfirmed || (yield* heads.get(workspace))?.root === made.root)) return made
     return yield* Effect.fail(new AlreadyExists({ operation: "workspaces create", path: workspace }))

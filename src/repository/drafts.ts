@@ -1,4 +1,4 @@
-/** The state of a workspace that a change begins with or results in, and the conditions under which changes may be made again. */
+/** The state of a workspace before or after a change, and the conditions under which changes may be made again. */
 import * as Effect from "effect/Effect"
 import * as Eager from "../engine/eager.ts"
 import { diskFull, type Fault, ioError, unavailable } from "../model/Fault.ts"
@@ -34,22 +34,23 @@ export const toFault = (problem: Problem): Fault => {
   }
 }
 
-/** The files and snapshots that a change begins with or results in. */
+/** The files and snapshots of a workspace before or after a change. */
 export interface Draft {
   readonly files: DirectoryEntry
   readonly snapshots: DirectoryEntry
-  /** The answers to the changes before. */
+  /** The answers to earlier changes. */
   readonly answers?: KeptAnswers
-  /** The answers to changes of this draft, the newest first. */
+  /** The answers to the changes in this draft, the newest first. */
   readonly fresh?: ReadonlyArray<Answer>
 }
 
-/** A condition on another writer's commits. If it fails, the change fails with Conflict. */
+/** A condition on the commits of other writers. If a commit violates the condition, the change fails with Conflict. */
 export interface Guard {
   readonly path: FsPath
   /**
-   * `content`: the entry still has the content that it had, or is still absent. `stat`: also the mode and times, for files.
-   * `names`: the directory still has the same names and kinds. `tree`: everything below the directory is still the same.
+   * `content`: the entry still has the content that it had, or is still absent. `stat`: the mode is also the same and, unless
+   * the entry is a directory, the times are. `names`: the directory still has the same names and kinds. `tree`: everything
+   * below the directory is still the same.
    */
   readonly aspect: "content" | "stat" | "names" | "tree"
 }
@@ -66,7 +67,7 @@ export interface Change<A> {
   readonly contents?: ReadonlyArray<Content>
 }
 
-/** The number of directories on a path that are looked up in one step. More would need much of the stack. */
+/** The number of directories on a path that are looked up in one synchronous run. It limits the depth of the stack. */
 export const maxEager = 64
 
 export const lookup = (objects: Objects, { files }: Draft, path: FsPath): Effect.Effect<Entry | undefined, StoreError> => {

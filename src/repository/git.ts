@@ -1,4 +1,4 @@
-/** Copies the files of a commit of a git repository into a filesystem, and those of a filesystem into a commit. */
+/** Copies files between a commit of a git repository and a filesystem, in both directions. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -30,7 +30,7 @@ import { decodeTree, encodeCommit, encodeTree, type GitEntry, problemOfName, tre
 export interface GitImportOptions {
   /** The path of the git repository: a directory with `.git`, or a bare repository. */
   readonly directory: string
-  /** The commit: a branch, a tag, an id, or another expression of git. @default "HEAD" */
+  /** The commit: a branch, a tag, an id, or another revision expression of git. @default "HEAD" */
   readonly ref?: string | undefined
 }
 
@@ -42,11 +42,14 @@ export interface GitImportOptions {
 export interface GitExportOptions {
   /** The path of the git repository, which must exist. */
   readonly directory: string
-  /** The branch, or another reference as `refs/…`. It is created if it does not exist. */
+  /**
+   * The branch, or another reference by its full name, such as `refs/notes/export`. The reference is created if it does not
+   * exist.
+   */
   readonly ref: string
   /** @default "Export" */
   readonly message?: string | undefined
-  /** The author as git writes it. @default "fs-algebra <fs-algebra@localhost>" */
+  /** The author in git's notation. @default "fs-algebra <fs-algebra@localhost>" */
   readonly author?: string | undefined
 }
 
@@ -135,7 +138,7 @@ const find = (git: Process.Git, ref: string): Effect.Effect<string | undefined, 
     ? Effect.succeed(undefined)
     : Effect.match(lineOf(git, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${ref}^{commit}`]), {
         onFailure: () => undefined,
-        // For `^HEAD`, git prints an id that it would leave out.
+        // For `^HEAD`, git prints the id with a "^" in front, because the expression excludes the commit.
         onSuccess: (id) => (isId(id) ? id : undefined)
       })
 
@@ -155,13 +158,13 @@ const isCheckedOut = (git: Process.Git, name: string): Effect.Effect<boolean, St
 
 const controlPattern = /\p{Cc}/u
 
-/** The largest number of entries of a tree. A few forged objects can describe any number of them. */
+/** The maximum number of entries in a commit. A few forged objects can describe any number of entries. */
 const maxEntries = 1_000_000
 const maxDepth = 1_000
 const sizesAtOnce = 2_000
-/** The largest object that is read into memory: the tree of a million entries. */
+/** The maximum size of an object that is read into memory, in bytes. A tree of a million entries fits. */
 const maxObjectBytes = 64 * 1024 * 1024
-/** The most bytes of all trees and targets of symlinks. */
+/** The maximum size of all trees and symlink targets together, in bytes. */
 const maxTreeBytes = 256 * 1024 * 1024
 
 interface Pending {
@@ -279,7 +282,7 @@ const importInto = (port: Backend, { directory, ref = "HEAD" }: GitImportOptions
     })
   )
 
-/** Makes the files of the filesystem equal to those of a commit. Files with the same content stay. */
+/** Makes the files of the filesystem equal to those of a commit. Files with the same content and mode are not touched. */
 export const importGit = (options: GitImportOptions): Effect.Effect<GitResult, GitError, Filesystem> =>
   Effect.flatMap(Filesystem, ({ port }) => Effect.mapError(importInto(port, options), toError("Repository.importGit")))
 
@@ -364,12 +367,15 @@ const exportFrom = (port: Backend, { author = defaultAuthor, directory, message 
         ...(tip === undefined ? [] : [tip]),
         commit
       ])
-      // The reference moves only if nobody else has moved it meanwhile.
+      // Move the reference only if nobody else has moved it meanwhile.
       yield* git.run(["update-ref", "--no-deref", name, commit, tip ?? "0".repeat(40)])
       return { commit, changes: changes.split("\0").length - 1, skipped }
     }).pipe(Effect.ensuring(writer.discard))
   })
 
-/** Adds a commit with the files of the filesystem to a git repository. Its parent is the commit of the reference, if there is one. */
+/**
+ * Adds a commit with the files of the filesystem to a git repository. The parent of the new commit is the commit of the
+ * reference, if there is one.
+ */
 export const exportGit = (options: GitExportOptions): Effect.Effect<GitResult, GitError, Filesystem> =>
   Effect.flatMap(Filesystem, ({ port }) => Effect.mapError(exportFrom(port, options), toError("Repository.exportGit")))

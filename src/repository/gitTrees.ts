@@ -24,13 +24,16 @@ const kindByMode: ReadonlyMap<string, GitKind> = new Map([
   ["160000", "submodule"]
 ])
 
-/** The most bytes of a name, as in a repository of this library. */
+/** The maximum length of a name in bytes, as in a repository of this library. */
 const maxNameBytes = 4096
 
 const controlPattern = /\p{Cc}/u
 const dotGitPattern = /^(?:\.git|git~1)[ .]*(?::|$)/i
 
-/** Returns why no directory may have an entry of this name, or `undefined`. Git obeys `.git`, in each spelling of each disk. */
+/**
+ * Returns why git does not accept an entry of this name, or `undefined`. Refuses every spelling that some filesystem treats as
+ * `.git`.
+ */
 export const problemOfName = (name: string): string | undefined => {
   if (name === "") return "it is empty"
   if (name === "." || name === "..") return "it leads out of its directory"
@@ -84,7 +87,7 @@ const modeOf = (node: Node): string => {
   return node.mode !== undefined && (node.mode & 0o100) !== 0 ? "100755" : "100644"
 }
 
-/** Encodes a tree of entries, whose names are allowed. */
+/** Encodes a tree. The caller must have checked the names. */
 export const encodeTree = (entries: Iterable<readonly [name: string, node: Node, id: string]>): Buffer => {
   const rows = Array.from(entries, ([name, node, id]) => {
     const bytes = Buffer.from(name)

@@ -74,7 +74,10 @@ interface Kept extends StoredSnapshot {
   readonly files: DirectoryEntry
 }
 
-/** Puts the entry of a captured tree at a path, with the captured directories above it, or removes the present entry. */
+/**
+ * Restores the captured entry at a path, or removes the present entry if none was captured. Creates missing directories above
+ * the path with their captured attributes.
+ */
 const restorePath = (
   objects: Objects,
   present: DirectoryEntry,
@@ -111,7 +114,7 @@ export const makeStrategy = (
 ): Strategy => {
   const { objects } = workspace
   const rootPath = port.info.root
-  /** The snapshots of running transactions, which are not stored. */
+  /** The temporary snapshots of running transactions. They are not part of a commit. */
   const passing = new Map<string, Kept>()
 
   const viewOf = (files: DirectoryEntry): Backend =>
@@ -138,7 +141,7 @@ export const makeStrategy = (
     ...(previous !== undefined && { previous })
   })
 
-  /** The snapshots that were decoded. Entries never change, and stay in the cache of nodes while they are used. */
+  /** The decoded snapshots by their entries. Entries never change, and stay in the cache of nodes while they are used. */
   const decoded = new WeakMap<Entry, Kept>()
 
   const decode = (entry: Entry): Effect.Effect<Kept, StoreError> => {
@@ -194,7 +197,7 @@ export const makeStrategy = (
       snapshots: { ...draft.snapshots, tree }
     }))
 
-  /** Notes that a transaction has captured or replaced everything at paths. */
+  /** Adds guards to the current transaction, because it has captured or replaced everything below the paths. */
   const observeTrees = (paths: ReadonlyArray<FsPath>): Effect.Effect<void, Fault> =>
     Effect.andThen(
       workspace.draft,

@@ -1,4 +1,4 @@
-/** Works on whole repositories: forks, verification, and the collection of garbage. */
+/** Operations on whole repositories: forks, verification and garbage collection. */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -24,8 +24,9 @@ const isSame = (self: Head | undefined, that: Head): boolean =>
   DateTime.toEpochMillis(self.committedAt) === DateTime.toEpochMillis(that.committedAt)
 
 /**
- * Makes a head with the root of another one. A collection may not see the new head, and delete what only it needs if the source
- * moves on. So the source is read again, and the fork follows it until the source has stayed.
+ * Creates a workspace whose head has the root of another workspace. A concurrent `collect` may miss the new head, and delete
+ * nodes that the source no longer needs. So the source is read again, and the fork follows its head until that head stays the
+ * same.
  */
 export const fork = (from: string, to: string): Effect.Effect<Head, StoreError | NotFound | AlreadyExists, HeadStore> =>
   Effect.gen(function* () {
@@ -67,12 +68,15 @@ export const fork = (from: string, to: string): Effect.Effect<Head, StoreError |
 interface Visitor {
   /** Receives each blob once. */
   readonly visit: (hash: string) => void
-  /** Receives the content of each file in chunks once. */
+  /** Receives each content that consists of chunks once. */
   readonly content?: (content: Extract<Content, { _tag: "Chunks" }>) => Effect.Effect<void, StoreError>
   readonly chunk?: (hash: string, size: number) => Effect.Effect<void, StoreError>
 }
 
-/** Visits everything that a root refers to. `seen` has what earlier walks have visited completely. */
+/**
+ * Visits everything that a root refers to, except what earlier walks have noted in `seen`. If a walk fails, callers must not
+ * use `seen` again: it has nodes whose children were not visited.
+ */
 const walk = (objects: Objects.Objects, root: string, seen: Set<string>, visitor: Visitor): Effect.Effect<void, StoreError> =>
   Effect.gen(function* () {
     const isNew = (key: string, hash: string): boolean => {
@@ -81,7 +85,6 @@ const walk = (objects: Objects.Objects, root: string, seen: Set<string>, visitor
       visitor.visit(hash)
       return true
     }
-    /** A walk that fails leaves marks of nodes whose children it has not visited, so callers must not use `seen` then. */
     const pending: Array<Entry> = []
     const content = (level: number, hash: string, size: number): Effect.Effect<void, StoreError> =>
       Effect.gen(function* () {
@@ -121,12 +124,12 @@ const walk = (objects: Objects.Objects, root: string, seen: Set<string>, visitor
     }
   })
 
-/** The number of commits that are compared with the commits before them, if these are still stored. */
+/** The maximum number of commits that are compared with their predecessors. */
 const maxChecked = 10_000
 
 /**
- * Checks that the head and the roots before it are one history. A root that a collection has deleted ends the check, and so does
- * the first head of a fork, whose root is of another workspace.
+ * Checks that the head and the earlier roots form one history. The check ends at a root that `collect` has deleted, and at the
+ * first commit of a fork, whose root belongs to another workspace.
  */
 const checkHistory = (objects: Objects.Objects, workspace: string, newest: Commit): Effect.Effect<void, StoreError> =>
   Effect.gen(function* () {
@@ -168,7 +171,7 @@ const checkHistory = (objects: Objects.Objects, workspace: string, newest: Commi
 
 const smallCache = 8 * 1024 * 1024
 
-/** Counts what a workspace refers to, and checks all of it: hashes, encoding, order, sizes. */
+/** Checks everything that a workspace refers to, and counts it. Checks hashes, encoding, order and sizes. */
 export const verify = (
   workspace: string
 ): Effect.Effect<{ readonly nodes: number; readonly bytes: number }, StoreError, BlobStore | HeadStore> =>
@@ -219,13 +222,13 @@ const deleteAtOnce = 100
 /**
  * Deletes the blobs that no workspace refers to and that were stored before the grace period.
  *
- * Marks what the heads refer to, and lists the unmarked old blobs. Then lists them a second time, after marking what new
- * commits refer to, so that blobs that were stored again meanwhile stay. The stores of this library look at the time once more
- * when they delete.
+ * Marks everything that the heads refer to, and counts the unmarked old blobs. Then marks what new commits refer to, and
+ * deletes the blobs that are still unmarked and old. So blobs that were stored again meanwhile are kept. The library's own
+ * stores check the time once more when they delete.
  */
 export const collect = (options?: {
   readonly grace?: Duration.Input | undefined
-  /** True to count the blobs, and to delete none. @default false */
+  /** If true, counts the blobs and deletes none. @default false */
   readonly dryRun?: boolean | undefined
 }): Effect.Effect<{ readonly deleted: number }, StoreError, BlobStore | HeadStore> =>
   Effect.gen(function* () {
@@ -236,7 +239,10 @@ export const collect = (options?: {
     const marked = new Set<string>()
     const seen = new Set<string>()
     const roots = new Set<string>()
-    /** Marks all heads. A head may move on while it is marked, and its old nodes may be deleted then, so the mark begins again. */
+    /**
+     * Marks everything that a head refers to. If the head changes meanwhile, its old nodes may be deleted, so the marking
+     * starts again.
+     */
     const markOne = (workspace: string, left: number): Effect.Effect<void, StoreError> =>
       Effect.flatMap(heads.get(workspace), (head) => {
         if (head === undefined || roots.has(head.root)) return Effect.void

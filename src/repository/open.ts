@@ -14,7 +14,7 @@ import { makePort } from "./port.ts"
 import * as Workspace from "./workspace.ts"
 
 /**
- * The workspace and its commits.
+ * The options of a workspace in a repository.
  *
  * @category models
  * @since 0.1.0
@@ -23,8 +23,8 @@ export interface RepositoryOptions {
   /** The name of the workspace. A workspace that does not exist is created empty. */
   readonly workspace: string
   /**
-   * The commits of changes. `each`: every change is a commit of its own. `batched`: changes that arrive while a commit runs
-   * share the next commit. With both, a change is answered after its commit.
+   * The grouping of changes into commits. `each`: every change is a commit of its own. `batched`: changes that arrive during a
+   * commit share the next commit. In both cases, a change returns after its commit.
    * @default "batched"
    */
   readonly durability?: "each" | "batched" | undefined

@@ -11,7 +11,7 @@ export interface Commit {
   readonly root: Root
 }
 
-/** Returns the name of the history to which a commit belongs. It begins with the first head of a workspace. */
+/** Returns the id of the history to which a commit belongs. The id is the hash of the workspace's first head. */
 export const originOf = ({ head, root }: Commit): string => {
   const named = head.sequence === 1 ? undefined : root.past?.origin
   if (named !== undefined) return named
@@ -35,7 +35,7 @@ export interface Won {
   readonly id: string
 }
 
-/** Tests whether a commit that was confirmed before is missing in the history of the present one. */
+/** Tests whether the history of `present` lacks a commit that was confirmed earlier. */
 export const hasLost = (present: Commit, { commit, id }: Won): boolean => {
   // The histories of commits of version 1 are not known.
   if (originOf(present) !== originOf(commit)) return false
@@ -43,7 +43,7 @@ export const hasLost = (present: Commit, { commit, id }: Won): boolean => {
   return since < 0 || (since < maxRecent && present.root.recent[since] !== id)
 }
 
-/** Returns the past of the commit after `base`. */
+/** Returns the `Past` of the commit that follows `base`. */
 export const pastOf = (base: Commit | undefined, won: Won | undefined): Past => {
   if (base === undefined) return { sequence: 1, parent: undefined, origin: undefined, lost: undefined }
   const lost =

@@ -31,7 +31,7 @@ export const backendName = "Repository"
 
 /** The number of directories or files that a search reads at the same time. */
 const readConcurrency = 16
-/** The largest append that is collected in memory. */
+/** The maximum size of one append in bytes. An append is collected in memory. */
 const maxAppendBytes = 256 * 1024 * 1024
 const entrySize = (entry: Entry): number =>
   entry.kind === "file" ? sizeOf(entry.content) : entry.kind === "symlink" ? Buffer.byteLength(entry.target) : 0
@@ -61,7 +61,7 @@ const orFault = <A>(effect: Effect.Effect<A, Problem>): Read<A> =>
 
 /**
  * Makes the reading operations on drafts. `draft` returns the current draft, and `observe` notes each part that is read. `peek`
- * returns the draft if nothing needs to be noted, so that a read of cached nodes is one step.
+ * returns the draft if nothing needs to be noted, so that a read of cached nodes is synchronous.
  */
 export const makeReader = (
   objects: Objects,
@@ -156,7 +156,7 @@ const withoutValue = <E>(effect: Effect.Effect<Draft, E>) => Effect.map(effect, 
 
 const commitAtOnce: Commit = (publish) => publish
 
-/** Remembers the states of the hashes of files that were appended to, so that the next append need not read the file. */
+/** Remembers the hash states of files after appends, so that the next append need not read the file. */
 const makeHashStates = () => {
   const states = new Map<string, Hasher>()
   return {
@@ -211,7 +211,7 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
         contents,
         run: (draft) => run(draft, Math.trunc(now))
       })
-      // The answers of a transaction were given for the entries that it found.
+      // A transaction depends on the entries that it touches, so it observes them.
       return Effect.withFiber((fiber) =>
         workspace.peek(fiber) !== undefined
           ? submit
@@ -222,7 +222,7 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
       )
     })
 
-  /** Fails with `overtaken` if the entry of a claim, or another entry that the change is based on, has changed. */
+  /** Fails with `overtaken` if the entry at `path` no longer has the content of `seen`. */
   const requireUnchanged = (
     draft: Draft,
     path: FsPath,
@@ -259,7 +259,7 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
       )
     })
 
-  /** Appends to the file that is there now. If another writer changes the file meanwhile, appends to the new content. */
+  /** Appends to the current content. If another writer changes the file meanwhile, appends to the new content. */
   const append = (path: FsPath, bytes: Uint8Array): Effect.Effect<FileStat, Fault> => {
     const attempt = (left: number): Effect.Effect<FileStat, Fault> =>
       Effect.gen(function* () {
@@ -307,7 +307,9 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
       )
     })
 
-  /** Stores content again that was staged long ago, so that no collection deletes it before the commit. */
+  /**
+   * Stores content again if it was staged more than `refreshAfter` ago, so that `collect` does not delete it before the commit.
+   */
   const refreshed = (content: Content, since: number): Effect.Effect<void, Fault> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       now - since < refreshAfter ? Effect.void : Effect.mapError(Contents.refresh(objects, content), toFault)

@@ -32,8 +32,8 @@ import { type Change, conflict, type Draft, type Guard, lookup, type Problem, to
 import { areUnrelated, type Commit, lineageOf, pastOf, type Won } from "./past.ts"
 
 /**
- * The time after which staged content is stored again before a commit refers to it, in milliseconds. The grace period of a
- * collection must be longer.
+ * The time after which staged content is stored again before a commit refers to it, in milliseconds. The grace period of
+ * `collect` must be longer.
  */
 export const refreshAfter = 60 * 60 * 1000
 
@@ -43,13 +43,13 @@ export interface Workspace {
   readonly draft: Effect.Effect<Draft, Fault>
   /** Notes that the result of the current transaction depends on an entry. Outside a transaction, does nothing. */
   readonly observe: (guard: Guard) => Effect.Effect<void>
-  /** Returns the newest commit that is known to a fiber outside of all transactions, and `undefined` within one. */
+  /** Returns the newest known commit if the fiber is outside of all transactions, and `undefined` inside a transaction. */
   readonly peek: (fiber: Fiber.Fiber<unknown, unknown>) => Draft | undefined
   /** Commits a change, or adds it to the current transaction. Returns when the head refers to the change. */
   readonly submit: <A>(change: Change<A>) => Effect.Effect<A, Fault>
   /**
-   * Runs an effect whose changes become one commit, together with the answer to the call. If the call was answered before, here
-   * or elsewhere, returns the first answer. May run the effect several times, each time with a newer draft.
+   * Runs an effect. Commits its changes and the answer to the call in one commit. If this or another runner has already
+   * answered the call, returns that answer. May run the effect several times, each time with a newer draft.
    */
   readonly once: <A, E, R, E2>(
     call: Call<A>,
@@ -58,7 +58,7 @@ export interface Workspace {
   ) => Effect.Effect<A, E | E2, R>
   /**
    * Runs an effect whose changes of this workspace become one commit. Other workspaces are outside of the transaction. An inner
-   * transaction that fails discards its changes only.
+   * transaction that fails discards only its own changes.
    */
   readonly transaction: <A, E, R, E2>(
     effect: Effect.Effect<A, E, R>,
@@ -74,10 +74,10 @@ export interface Workspace {
 
 /** A call that may arrive several times. */
 export interface Call<A> {
-  /** The first 16 bytes of the SHA-256 of its id and of its request, in hex. */
+  /** The first 16 bytes of the SHA-256 of the call's id, in hexadecimal. `request` is the same for the request. */
   readonly id: string
   readonly request: string
-  /** The time at which its caller sent it first, in milliseconds. */
+  /** The time when the caller first sent the call, in milliseconds since 1970. */
   readonly sentAt: number
   readonly encode: (answer: A) => string
   readonly decode: (text: string) => Effect.Effect<A, Fault>
@@ -94,7 +94,7 @@ interface Transaction {
   commit: Effect.Effect<void, Fault> | undefined
   startedAt: number
   isOver: boolean
-  /** True if the transaction belongs to one workspace from its beginning, and leaves the use of others alone. */
+  /** True if the transaction belongs to one workspace from its beginning, and does not affect other workspaces. */
   readonly isBound: boolean
   readonly outer: Transaction | undefined
 }
@@ -110,7 +110,7 @@ const collected = unavailable(
 )
 const transactionOver = ioError("the transaction of this fiber has ended; wait for all fibers of a transaction in it")
 
-/** Runs an effect whose changes of a workspace become one commit. An inner transaction belongs to the outer one. */
+/** Runs an effect whose changes of a workspace become one commit. An inner transaction becomes part of the outer one. */
 export const transaction = <A, E, R, E2>(
   effect: Effect.Effect<A, E, R>,
   mapFault: (fault: Fault) => E2
@@ -181,7 +181,7 @@ interface Pending {
 
 const maxBatch = 1000
 const maxAttempts = 100
-/** The attempts to learn whether a compare-and-set was done whose answer was lost. */
+/** The maximum number of attempts to learn the result of a compare-and-set whose answer was lost. */
 const maxInquiries = 6
 
 const pauseAfter = (attempt: number): Effect.Effect<void> =>
@@ -295,7 +295,7 @@ export const make = (
       return attempt(1)
     }
 
-    /** The last commit of this layer. */
+    /** The last commit that this layer has made. */
     let won: Won | undefined
 
     const makeCommit = (
@@ -341,8 +341,8 @@ export const make = (
     let known: Commit = existing === undefined ? yield* create : yield* load(existing)
 
     /**
-     * Notes a commit whose head was read or written, and returns the newest commit. `known` never goes back, because a head may
-     * be old when it arrives. A lower number, or a commit of another history, is believed if a second reading confirms it.
+     * Notes a commit whose head was read or written, and returns the newest commit. Ignores older heads, because a head may be
+     * outdated when it arrives. A lower number, or a commit of another history, is believed if a second read confirms it.
      */
     const advance = (head: Head, loaded?: Commit): Effect.Effect<Commit, StoreError> =>
       Effect.suspend(() => {
@@ -400,7 +400,7 @@ export const make = (
           const next = yield* makeCommit(base, draft, message.slice(0, 1000), id)
           const { newest, won: isMade } = yield* replaceHead(base, next, id)
           if (isMade) won = { commit: next, id }
-          // The commit is answered also if the store fails now.
+          // The commit has succeeded even if the store fails now.
           yield* Effect.ignore(advance(newest.head, newest))
           if (isMade) return answers as ReadonlyArray<Outcome>
           if (attempt === maxAttempts) {
@@ -449,7 +449,7 @@ export const make = (
     )
     yield* Effect.forkScoped(Effect.forever(work))
 
-    /** Follows the commits of other writers. If the store fails, readers keep the newest commit that is known. */
+    /** Follows the commits of other writers. If the store fails, readers keep the newest known commit. */
     const follow = Stream.runForEach(heads.changes(workspace), (head) => advance(head))
     yield* Effect.forkScoped(
       Effect.ignore(Effect.retry(follow, { schedule: Schedule.spaced("1 second"), while: () => replaced === undefined }))
@@ -500,7 +500,7 @@ export const make = (
       return Effect.succeed(undefined)
     })
 
-    /** Runs an inner transaction, whose changes are removed from the outer one if it fails. */
+    /** Runs an inner transaction. If it fails, removes its changes from the outer transaction. */
     const runWithin = <A, E, R>(current: Transaction, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
       Effect.suspend(() => {
         const { draft } = current
@@ -540,7 +540,7 @@ export const make = (
               else {
                 const { path } = change
                 if (result.failure instanceof StoreError || path === undefined) return yield* Effect.fail(result.failure)
-                // The obstacle to the change is another writer's commit.
+                // The change fails because of another writer's commit.
                 const before = yield* lookup(objects, base!.root, path)
                 return { _tag: "Violated", fault: conflict(path, before, yield* lookup(objects, next, path)) }
               }
@@ -550,7 +550,7 @@ export const make = (
         const enqueued = (isLong: boolean) =>
           enqueue<Committed>({
             message: changes.length === 1 ? changes[0]!.message : `a transaction of ${changes.length} changes`,
-            // Each attempt compares with the commit that the transaction has read.
+            // `apply` checks the guards against the commit that the transaction has read.
             guards: [],
             run: (present) =>
               Effect.gen(function* () {
@@ -566,7 +566,7 @@ export const make = (
           })
         return Effect.flatMap(Clock.currentTimeMillis, (now) => {
           if (now - startedAt < refreshAfter) return enqueued(false)
-          // A collection may have deleted what the transaction has stored. So the content and all nodes are stored again.
+          // `collect` may have deleted what the transaction has stored, so the content and all nodes are stored again.
           const contents = changes.flatMap(({ contents }) => contents ?? [])
           return Effect.andThen(
             Effect.mapError(
@@ -623,7 +623,10 @@ export const make = (
             return Result.fail(outcome.fault)
         }
       })
-      /** Calls that compete for the same files take turns, so that each of them ends. */
+      /**
+       * Repeats the call while it has a lock. So calls that compete for the same files run one after another, and each of them
+       * ends.
+       */
       const retry = (left: number): Effect.Effect<A, E | E2, R> =>
         Effect.flatMap(attempt, (result): Effect.Effect<A, E | E2, R> => {
           if (Result.isSuccess(result)) return Effect.succeed(result.success)
@@ -686,5 +689,5 @@ export const make = (
     }
   })
 
-/** The fault of a change whose entry has changed since the caller looked at it. The caller looks again. */
+/** The fault of a change whose entry has changed since the caller read it. The caller then reads it again. */
 export const overtaken: Fault = accessDenied("busy", "other writers keep changing the file")

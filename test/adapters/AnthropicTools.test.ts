@@ -206,7 +206,7 @@ const editorTable: ReadonlyArray<readonly [title: string, input: unknown, answer
 ]
 
 describe("AnthropicTools.textEditor", () => {
-  it.effect("answers the requests of a table as the provider specifies", () =>
+  it.effect("answers typical requests as the provider specifies", () =>
     Effect.gen(function* () {
       const editor = yield* AnthropicTools.textEditor()
       assert.deepStrictEqual([editor.type, editor.name], ["text_editor_20250728", name])
@@ -530,7 +530,7 @@ describe("AnthropicTools.memory", () => {
     ]
   ]
 
-  it.effect("answers the requests of a table as the provider specifies", () =>
+  it.effect("answers typical requests as the provider specifies", () =>
     Effect.gen(function* () {
       const memory = yield* AnthropicTools.memory({ directory: "store/notes" })
       for (const [title, input, answer] of table) assert.strictEqual(yield* ask(memory, input), answer, title)

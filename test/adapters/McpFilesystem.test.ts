@@ -41,7 +41,7 @@ describe("McpFilesystem", () => {
     assert.strictEqual(McpFilesystem.support.version, installedVersion)
   })
 
-  it("writes what another program reads, and reads what another program writes", () =>
+  it("writes files that another program can read, and reads files that another program has written", () =>
     run(function* (fs) {
       yield* fs.write("d/é.txt", "\ufefföne\r\n\u0000two", { createParents: true })
       assert.strictEqual(Fs.readFileSync(on("d/é.txt"), "utf8"), "\ufefföne\r\n\u0000two")

@@ -69,7 +69,7 @@ const withPage = Effect.map(
 const textOf = (page: Page) => () => page.textContent("#text")
 
 describe.skipIf(!hasChromium("HttpStaticFiles in a browser"))("a browser on HttpStaticFiles", () => {
-  it.live("loads a page with a style, modules and data, revalidates with the ETag, and sees a change", () =>
+  it.live("loads a page with a style, modules and data, revalidates it with the ETag, and gets changed content", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fs, origin } = yield* serving
@@ -96,7 +96,7 @@ describe.skipIf(!hasChromium("HttpStaticFiles in a browser"))("a browser on Http
     )
   )
 
-  it.live("seeks in a recording of 4.8 MB, which needs byte ranges", () =>
+  it.live("seeks in a recording of 4.8 MB by byte ranges", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { origin } = yield* serving

@@ -82,7 +82,7 @@ describe("fs-algebra serve --store", () => {
       writeFileSync(join(cwd, "token"), "a-secret-token\n")
       chmodSync(join(cwd, "token"), 0o600)
       const flags = ["--store", "store", "--listen", "unix:all.sock", "--read-only", "--deny", "hidden/**"]
-      done(yield* run(["write", "-p", "hidden/x", "--store", "store", "--workspace", "team"], { cwd, input: "x" }))
+      done(yield* run(["write", "hidden/x", "--store", "store", "--workspace", "team"], { cwd, input: "x" }))
       const { url } = yield* serve([...flags, "--token-file", "token"], { cwd })
       for (const name of ["team", "teem", "", "a%00b"]) {
         const refused = yield* at(["ls", "--root", `${url}?workspace=${name}`])

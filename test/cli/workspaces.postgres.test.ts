@@ -28,7 +28,7 @@ const withPassword = (url: string): string => {
 }
 
 describePostgres("workspaces in Postgres", () => {
-  it.live("need the password of the variable or of a private file, and never show it", () =>
+  it.live("need the password from the variable or from a private file, and never print it", () =>
     Effect.gen(function* () {
       const store = withPassword((yield* Effect.promise(server)).url)
       const cwd = yield* directory({})

@@ -133,7 +133,7 @@ describe("workspaces", () => {
     })
   )
 
-  it.effect("can be searched, copied into memory, exported and imported as every root", () =>
+  it.effect("can be searched, copied into memory, exported and imported like any other root", () =>
     Effect.gen(function* () {
       const here = yield* made
       assert.strictEqual(done(yield* here.run(["ls", ...team])), "docs/\nlarge.txt\n")
@@ -271,7 +271,7 @@ describe("an address or a name that is wrong", () => {
     })
   )
 
-  it.effect("creates all other workspaces of a list", () =>
+  it.effect("does not prevent the creation of the other workspaces of a list", () =>
     Effect.gen(function* () {
       const here = yield* made
       const ran = yield* here.run(["workspaces", "create", "team", "b\u0007", "c", "--store", "store"])
@@ -282,7 +282,7 @@ describe("an address or a name that is wrong", () => {
 })
 
 describe("a damaged store", () => {
-  it.effect("fails the check with exit code 1 and the name of the node, and the content is not shown", () =>
+  it.effect("makes verify fail with exit code 1 and the name of the node, without the content", () =>
     Effect.gen(function* () {
       const here = yield* made
       done(yield* here.run(["workspaces", "create", "other", "--store", "store"]))
@@ -334,7 +334,7 @@ describe("a damaged store", () => {
     })
   )
 
-  it.effect("with foreign bytes in a head says so, deletes nothing, and escapes them", () =>
+  it.effect("with foreign bytes in a head is reported with escaped bytes, and nothing is deleted", () =>
     Effect.gen(function* () {
       const here = yield* made
       const heads = join(here.top, "store/heads")
@@ -357,7 +357,7 @@ describe("a damaged store", () => {
     })
   )
 
-  it.effect("with a file that is no head shows the other workspaces, and names the file", () =>
+  it.effect("with a file that is not a head lists the other workspaces, and names the file", () =>
     Effect.gen(function* () {
       const here = yield* made
       done(yield* here.run(["workspaces", "create", "junk", "other", "--store", "store"]))
@@ -393,7 +393,7 @@ describe("a damaged store", () => {
   )
 
   it.effect.each(["cut", "filled with other bytes"])(
-    "in a database that is %s is damaged, and a look leaves no files",
+    "in a database that is %s is reported as damaged, and reading it leaves no files",
     (damage) =>
       Effect.gen(function* () {
         const here = yield* bench
@@ -433,7 +433,7 @@ describe("a damaged store", () => {
     })
   )
 
-  it.effect("a database of another program is not changed by a look at it", () =>
+  it.effect("that is a database of another program is not changed when it is opened", () =>
     Effect.gen(function* () {
       const here = yield* bench
       const file = join(here.top, "bookmarks.db")
@@ -478,7 +478,7 @@ describe("gc", () => {
     })
   )
 
-  it.live("in one process leaves what writers in other processes need", () =>
+  it.live("in one process keeps the blobs that writers in other processes need", () =>
     Effect.gen(function* () {
       const here = yield* made
       age(here)

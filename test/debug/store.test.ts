@@ -110,7 +110,7 @@ describe("the debug view of a store", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("answers wrong ids with 404, and the rest of a damaged store", () =>
+  it.live("answers a wrong id with 404, and shows the intact part of a damaged store", () =>
     Effect.gen(function* () {
       const { blobs, heads } = yield* store
       const { port } = yield* served({ source: { blobs, heads, workspace: "team" } })
@@ -145,7 +145,7 @@ describe("the debug view of a store", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("reads the heads at most once a second, and shows those with the newest commits", () =>
+  it.effect("reads the heads at most once a second, and shows the workspaces with the newest commits", () =>
     Effect.gen(function* () {
       const { blobs, heads } = yield* store
       const trial = (yield* heads.get("trial"))!

@@ -173,7 +173,7 @@ const beside = (
 
 describe.each(ripgreps)("glob and $name", (rg) => {
   for (const seed of isSoak ? [21, 22] : [21]) {
-    it.live(`find the same files for patterns that both read alike, tree ${seed}`, () =>
+    it.live(`find the same files for patterns with the same meaning in both, tree ${seed}`, () =>
       beside(seed, "ripgrep", isSoak ? 100 : 40, (root, pattern) =>
         names(rg.run(root, ["--files", "-uu", "--null", "-g", pattern]))
       )
@@ -204,7 +204,7 @@ describe.each(ripgreps)("glob and $name", (rg) => {
 
 describe.runIf(hasGit)('glob and git with the pathspec magic "glob"', () => {
   for (const seed of isSoak ? [31, 32] : [31]) {
-    it.live(`find the same files for patterns that both read alike, tree ${seed}`, () =>
+    it.live(`find the same files for patterns with the same meaning in both, tree ${seed}`, () =>
       beside(seed, "git", 100, (root, pattern) => {
         git(root, ["init", "--quiet"])
         // Git anchors every pattern.

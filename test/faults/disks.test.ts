@@ -57,7 +57,7 @@ describe.runIf(mountable)("between two disks", () => {
     )
   )
 
-  it.live("a move or copy that does not fit gives DiskFull, keeps the original and leaves no copy", () =>
+  it.live("a move or copy that does not fit fails with DiskFull, keeps the original and leaves no copy", () =>
     losingNothing(
       Effect.gen(function* () {
         const { fs, root } = yield* ground
@@ -137,7 +137,7 @@ describe.runIf(mountable)("between two disks", () => {
     )
   )
 
-  it.live("a move to a disk that became read-only, or a delete on it, gives AccessDenied", () =>
+  it.live("a move to a disk that became read-only, or a delete on it, fails with AccessDenied", () =>
     losingNothing(
       Effect.gen(function* () {
         const { fs, root } = yield* ground

@@ -46,7 +46,7 @@ const old = { f: `${text("a")}!`, "d/g": "small", l: { link: "f" } }
 const mountable = needs("full disks", canMount, "it needs root and a kernel that lets it mount a tmpfs")
 
 describe.runIf(mountable)(
-  "on an almost full disk of 1 MB, calls that need space give DiskFull, change nothing, and succeed after space is freed:",
+  "on an almost full disk of 1 MB, calls that need space fail with DiskFull, change nothing, and succeed after space is freed:",
   () => {
     for (const [name, run] of calls) {
       it.live(name, () =>
@@ -111,7 +111,7 @@ describe.runIf(mountable)("on a disk without free inodes", () => {
     ["copy", (fs) => fs.copy("f", "d/copied")]
   ]
   for (const [name, run] of small) {
-    it.live(`${name} gives DiskFull, and succeeds when inodes are free again`, () =>
+    it.live(`${name} fails with DiskFull, and succeeds when inodes are free again`, () =>
       losingNothing(
         Effect.gen(function* () {
           const root = yield* disk("size=1m,nr_inodes=10")

@@ -204,7 +204,7 @@ const wrongs = (
 
 const tried = [...writing, ...changing, ...trees, ...extra]
 
-describe.runIf(canTrace)("a system call that the kernel fails is reported and changes nothing, in each operation:", () => {
+describe.runIf(canTrace)("a system call that fails in the kernel is reported and changes nothing, in each operation:", () => {
   for (const self of tried) {
     it.live(self.name, () => Effect.map(wrongs(self, "none", distinct), (wrong) => assert.deepStrictEqual(wrong, [])))
   }
@@ -217,11 +217,8 @@ const confirms = (sites: ReadonlyArray<Site>): ReadonlyArray<Site> =>
     ({ call, text }, i) => call === "fsync" || (call === "openat" && text.includes('/."')) || sites[i - 1]?.call === "fsync"
   )
 
-describe.runIf(canTrace)(
-  "with durability full, an unconfirmed flush is reported and leaves the old tree or the new one",
-  () => {
-    for (const self of [...writing, ...changing].filter(({ name }) => isSoak || confirmed.has(name))) {
-      it.live(self.name, () => Effect.map(wrongs(self, "full", confirms), (wrong) => assert.deepStrictEqual(wrong, [])))
-    }
+describe.runIf(canTrace)("with durability full, an unconfirmed flush is reported and leaves the old or the new tree", () => {
+  for (const self of [...writing, ...changing].filter(({ name }) => isSoak || confirmed.has(name))) {
+    it.live(self.name, () => Effect.map(wrongs(self, "full", confirms), (wrong) => assert.deepStrictEqual(wrong, [])))
   }
-)
+})

@@ -33,7 +33,7 @@ const makes: ReadonlyArray<readonly [string, (fs: Algebra, name: string) => Effe
 
 describe("a name", () => {
   for (const [what, run] of makes) {
-    it.live(`of 255 bytes works for ${what}; one of 256 bytes gives PathTooLong and changes nothing`, () =>
+    it.live(`of 255 bytes works for ${what}; one of 256 bytes fails with PathTooLong and changes nothing`, () =>
       losingNothing(
         Effect.gen(function* () {
           const root = yield* fastDirectory
@@ -60,7 +60,7 @@ describe("a name", () => {
     )
   }
 
-  it.live("that is too long gives PathTooLong or NotFound when it is read, deleted or moved", () =>
+  it.live("that is too long fails with PathTooLong or NotFound when it is read, deleted or moved", () =>
     losingNothing(
       Effect.gen(function* () {
         const fs = yield* host(yield* fastDirectory)
@@ -79,7 +79,7 @@ describe("a name", () => {
 describe("a tree deeper than the longest path (6,000 bytes)", () => {
   const deep = Array.from({ length: 30 }, (_, i) => `${i}-`.padEnd(200, "n")).join("/")
 
-  it.live("that another program made is walked or gives PathTooLong, and can be removed", () =>
+  it.live("that another program made is walked or fails with PathTooLong, and can be removed", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* fastDirectory
@@ -98,7 +98,7 @@ describe("a tree deeper than the longest path (6,000 bytes)", () => {
   )
 
   it.live(
-    "can be written, read, listed, moved and removed on a race-free host; elsewhere it gives PathTooLong and is not made",
+    "can be written, read, listed, moved and removed on a race-free host; elsewhere its creation fails with PathTooLong",
     () =>
       losingNothing(
         Effect.gen(function* () {
@@ -127,7 +127,7 @@ describe("a tree deeper than the longest path (6,000 bytes)", () => {
       )
   )
 
-  it.live("gives PathTooLong by the default limits, and is not made", () =>
+  it.live("cannot be created with the default limits: PathTooLong", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* fastDirectory

@@ -197,7 +197,7 @@ const wrongs = Effect.fnUntraced(function* (
   return wrong
 })
 
-describe("a failed step leaves the old tree or the new one and a declared error:", () => {
+describe("a failed step leaves the old or the new tree, and the call fails with a declared error:", () => {
   for (const ground of grounds) {
     for (const self of operations) {
       it.live(`${ground.name}: ${self.name}`, () =>

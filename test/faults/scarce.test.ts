@@ -30,7 +30,7 @@ const tried = operations.filter(({ name }) => isSoak || usual.has(name))
 describe("a process with few free descriptors:", () => {
   for (const spare of isSoak ? [0, 1, 2, 3, 4] : [0, 2]) {
     it.live(
-      `with ${spare} left, each call succeeds, or gives IoError EMFILE and changes nothing; all calls succeed afterwards`,
+      `with ${spare} left, each call succeeds, or fails with IoError EMFILE and changes nothing; all calls succeed afterwards`,
       () =>
         Effect.scoped(
           Effect.gen(function* () {

@@ -78,7 +78,7 @@ describe("readOnly", () => {
     })
   )
 
-  it.effect("reads like the filesystem that it decorates", () =>
+  it.effect("returns the same results for reads as the filesystem that it decorates", () =>
     Effect.gen(function* () {
       const base = yield* memory({ tree })
       const fs = readOnly(base)

@@ -70,7 +70,7 @@ const memory = Effect.map(InMemory.make(), make)
 const block = new Uint8Array(100_000)
 
 describe("a remote filesystem whose server or connection fails", () => {
-  it.live("a server that ends in the middle of a stream keeps the old file, and the call fails with Unavailable", () =>
+  it.live("a streamed write fails with Unavailable and keeps the old file if the server ends in the middle", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.write("a.txt", "old")
@@ -97,7 +97,7 @@ describe("a remote filesystem whose server or connection fails", () => {
     })
   )
 
-  it.live("a client that disappears in the middle of a stream leaves the old file", () =>
+  it.live("a streamed write keeps the old file if the client disappears in the middle", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.write("a.txt", "old")
@@ -125,7 +125,7 @@ describe("a remote filesystem whose server or connection fails", () => {
     })
   )
 
-  it.live("a change whose answer is lost is sent again and happens once", () =>
+  it.live("a change whose answer is lost is sent again, and takes effect once", () =>
     Effect.gen(function* () {
       const backend = yield* InMemory.make()
       const address = yield* unixAddress
@@ -150,7 +150,7 @@ describe("a remote filesystem whose server or connection fails", () => {
     })
   )
 
-  it.live("a change is not sent again to a server that has been started anew", () =>
+  it.live("a change is not sent again to a server that was restarted", () =>
     Effect.gen(function* () {
       const backend = yield* InMemory.make()
       const [first, second, between] = [yield* unixAddress, yield* unixAddress, yield* unixAddress]
@@ -178,7 +178,7 @@ describe("a remote filesystem whose server or connection fails", () => {
     })
   )
 
-  it.live("no change of several at once is sent again to a server that has been started anew", () =>
+  it.live("concurrent changes are not sent again to a server that was restarted", () =>
     Effect.gen(function* () {
       const backend = yield* InMemory.make()
       const [first, second, between] = [yield* unixAddress, yield* unixAddress, yield* unixAddress]
@@ -212,7 +212,7 @@ describe("a remote filesystem whose server or connection fails", () => {
     })
   )
 
-  it.live("a read goes on after the connection was lost", () =>
+  it.live("a read continues after the connection was lost", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.write("a.txt", "text")
@@ -227,7 +227,7 @@ describe("a remote filesystem whose server or connection fails", () => {
     })
   )
 
-  it.live("a call that waits when the server ends fails with Unavailable", () =>
+  it.live("a call fails with Unavailable if the server ends before its answer", () =>
     Effect.gen(function* () {
       const local = yield* memory
       const never = make({ ...local.port, stat: () => Effect.never, perform: undefined })
@@ -240,7 +240,7 @@ describe("a remote filesystem whose server or connection fails", () => {
     })
   )
 
-  it.live("a server that accepts connections and never answers fails the layer with Unavailable", () =>
+  it.live("the layer fails with Unavailable if the server accepts connections but never answers", () =>
     Effect.gen(function* () {
       const address = yield* unixAddress
       const open = new Set<Socket>()
@@ -261,7 +261,7 @@ describe("a remote filesystem whose server or connection fails", () => {
     })
   )
 
-  it.live("malformed frames end neither the server nor other connections", () =>
+  it.live("malformed frames stop neither the server nor other connections", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.write("a.txt", "text")
@@ -298,7 +298,7 @@ describe("a remote filesystem whose server or connection fails", () => {
     })
   )
 
-  it.live("a path of the port must be in normal form", () =>
+  it.live("the server refuses a path of the port that is not in normal form", () =>
     Effect.gen(function* () {
       const local = yield* memory
       const address = yield* unixAddress

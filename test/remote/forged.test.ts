@@ -54,7 +54,7 @@ describe("a client of an honest server behind a proxy that forges bytes", () => 
     ["a text of another program", new TextEncoder().encode("Connection to host closed.\n")],
     ["a line of JSON", new TextEncoder().encode('{"_tag":"Pong"}\n')]
   ] as const) {
-    it.live(`connects anew after ${name}`, () =>
+    it.live(`reconnects after ${name}`, () =>
       Effect.gen(function* () {
         const local = yield* memory
         yield* local.write("a.txt", "text")
@@ -87,7 +87,7 @@ describe("a client whose server forges answers", () => {
   ]
   for (const tag of ["port.read", "port.listAll", "port.watch", "port.open"]) {
     it.live(
-      `ends every ${tag} with a typed error`,
+      `fails every ${tag} with a typed error`,
       () =>
         Effect.gen(function* () {
           const local = yield* memory
@@ -127,7 +127,7 @@ describe("a client whose server forges answers", () => {
 })
 
 describe("a server whose client forges requests", () => {
-  it.live("serves other clients after one that uses an id twice, and closes the files of this one", () =>
+  it.live("serves other clients after a client used an id twice, and closes the files of that client", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.write("a.txt", "text")
@@ -160,7 +160,7 @@ describe("a server whose client forges requests", () => {
     })
   )
 
-  it.live("keeps its memory flat when a client requests much over HTTP and reads no answer", () =>
+  it.live("uses bounded memory if a client sends many requests over HTTP and reads no answer", () =>
     Effect.gen(function* () {
       const local = yield* memory
       const size = 512 * 1024

@@ -51,7 +51,7 @@ const message = {
 describe("times in messages", () => {
   const instant = Schema.toCodecJson(Instant)
 
-  it("are numbers", () => {
+  it("are encoded as numbers", () => {
     for (const millis of [0, -1, 1_700_000_000_001, 8.64e15]) {
       const time = DateTime.makeUnsafe(millis)
       const encoded = Schema.encodeSync(instant)(time)
@@ -60,7 +60,7 @@ describe("times in messages", () => {
     }
   })
 
-  it("outside the calendar are refused", () => {
+  it("are refused if no date can represent them", () => {
     for (const wrong of [8.64e15 + 1, Number.NaN, "2026-01-01", null]) {
       assert.throws(() => Schema.decodeUnknownSync(instant)(wrong))
     }
@@ -68,7 +68,7 @@ describe("times in messages", () => {
 })
 
 describe("frames", () => {
-  it("carry texts and bytes, however a transport divides them", () => {
+  it("carry texts and bytes, no matter how a transport divides them", () => {
     const bytes = Uint8Array.of(...framed(encode(message)), ...framed({ _tag: "Ping" }), ...framed(encode(message)))
     for (const size of [1, 5, 11, 12, 13, 100, 3000, bytes.length]) {
       const reader = parser()
@@ -87,7 +87,7 @@ describe("frames", () => {
     assert.isUndefined(parser().encode([]))
   })
 
-  it("carry bytes as they are, and other serializations carry them in Base64", () => {
+  it("carry bytes unchanged, whereas other serializations encode bytes as Base64", () => {
     const bytes = new Uint8Array(1000)
     assert.isBelow(framed(encode({ name: "", values: [bytes] })).length, 1100)
     const json = JSON.stringify(encode({ name: "", values: [Uint8Array.of(1, 2, 3)] }))
@@ -97,14 +97,14 @@ describe("frames", () => {
     assert.throws(() => decode({ name: "", values: [7] }))
   })
 
-  it("short bytes keep no other message in memory", () => {
+  it("with short content keep no other message in memory", () => {
     const both = Uint8Array.of(...framed(encode(message)), ...framed({ padding: "x".repeat(100_000) }))
     const [first] = parser().decode(both)
     const { values } = decode(first)
     for (const { buffer } of values) assert.isBelow(buffer.byteLength, 4000)
   })
 
-  it("bytes outside the content of a message are refused", () => {
+  it("are refused if a message refers to bytes outside its content", () => {
     for (const place of ["5", "-1", "0.5", "1e300", "[]", "null", '"4"', "{}"]) {
       const bytes = frame({ json: `{"a":{"$bytes":${place}}}`, content: 4, rest: "abcd" })
       assert.include(error(() => parser().decode(bytes)).message, "bytes that it does not have", place)
@@ -117,13 +117,13 @@ describe("frames", () => {
     assert.include(error(() => parser().decode(twice)).message, "bytes that it does not have")
   })
 
-  it("deep messages are read without the stack", () => {
+  it("with deeply nested messages do not overflow the stack", () => {
     const depth = 100_000
     const json = `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`
     assert.lengthOf(parser().decode(frame({ json, content: 1, rest: "x" })), 1)
   })
 
-  it("a length above the bound closes the connection as soon as it is announced", () => {
+  it("that announce too many bytes close the connection immediately", () => {
     for (const [jsonBytes, content] of [
       [0xffff_ffff, 0xffff_ffff],
       [2, 0xffff_ffff],
@@ -140,7 +140,7 @@ describe("frames", () => {
     assert.strictEqual(error(() => small.decode(framed({ text: "x".repeat(1000) })))._tag, closes)
   })
 
-  it("an announced length reserves no memory", () => {
+  it("reserve no memory for an announced length", () => {
     const before = process.memoryUsage().arrayBuffers
     const readers = Array.from({ length: 100 }, () => parser())
     const bytes = frame({ content: Frames.maxFrameBytes - 100 })
@@ -149,7 +149,7 @@ describe("frames", () => {
     assert.lengthOf(readers, 100)
   })
 
-  it("a frame in single bytes takes no more memory than the frame", () => {
+  it("that arrive byte by byte take no more memory than a whole frame", () => {
     const reader = parser()
     const size = 200_000
     const bytes = frame({ content: size, rest: "x".repeat(size) })
@@ -161,7 +161,7 @@ describe("frames", () => {
     assert.lengthOf(reader.decode(bytes.subarray(-1)), 1)
   })
 
-  it("text that is not JSON fails, and nothing is read after it", () => {
+  it("that do not contain JSON fail, and nothing is read after them", () => {
     for (const bytes of [frame({ json: "{" }), frame({ json: "" }), frame({ magic: "GET " }), frame({ magic: "fs" })]) {
       const reader = parser()
       const first = error(() => reader.decode(bytes))
@@ -172,7 +172,7 @@ describe("frames", () => {
     }
   })
 
-  it("the first bytes show another version of the protocol", () => {
+  it("show another version of the protocol by their first bytes", () => {
     assert.include(error(() => parser().decode(frame({ magic: "fs9\n" }))).message, "version 9")
     const line = new TextEncoder().encode('{"_tag":"Defect"')
     assert.include(error(() => parser().decode(line)).message, "version 1")
@@ -182,7 +182,7 @@ describe("frames", () => {
     )
   })
 
-  it("a server answers lines of JSON with lines of JSON", () => {
+  it("are not needed: a server answers lines of JSON with lines of JSON", () => {
     const server = parser({ acceptsLines: true })
     assert.deepStrictEqual(server.decode(new TextEncoder().encode('{"_tag":"Pi')), [])
     assert.deepStrictEqual(server.decode(new TextEncoder().encode('ng"}\n')), [{ _tag: "Ping" }])

@@ -42,7 +42,7 @@ const remote = (address: string) =>
   ).pipe(Effect.flatten)
 
 describe("a server with hostile clients", () => {
-  it.live("an id that another request has used is refused, and the change does not happen", () =>
+  it.live("a change with the id of another request is refused and changes nothing", () =>
     Effect.gen(function* () {
       const local = yield* memory
       const send = yield* forge(yield* serve(local))
@@ -65,7 +65,7 @@ describe("a server with hostile clients", () => {
     })
   )
 
-  it.effect("the answers that a server remembers take a bounded space", () =>
+  it.effect("the answers that a server remembers take bounded memory", () =>
     Effect.gen(function* () {
       const changes = Changes.make(yield* Effect.scope)
       const runs: Array<number> = []
@@ -88,7 +88,7 @@ describe("a server with hostile clients", () => {
     })
   )
 
-  it.live("an interrupted stream to a file does not publish later", () =>
+  it.live("an interrupted streamed write is not published later", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.write("a.txt", "old")
@@ -110,7 +110,7 @@ describe("a server with hostile clients", () => {
     })
   )
 
-  it.live("clients hold a bounded number of files open, and a lost connection closes them", () =>
+  it.live("the number of files that clients can keep open is bounded, and a lost connection closes its files", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.write("a.txt", "text")
@@ -163,7 +163,7 @@ describe("a server with hostile clients", () => {
     })
   )
 
-  it.live("the limits of the server bound those that clients ask for", () =>
+  it.live("a client cannot exceed the limits of the server", () =>
     Effect.gen(function* () {
       const local = yield* memory
       for (let index = 0; index < 30; index++) yield* local.write(`d/${index}.txt`, "match\n".repeat(16))
@@ -235,7 +235,7 @@ describe("a server with hostile clients", () => {
     })
   )
 
-  it.live("clients have a bounded number of watches and streams open", () =>
+  it.live("the number of watches and streams that clients can keep open is bounded", () =>
     Effect.gen(function* () {
       const local = yield* memory
       for (let index = 0; index < 5000; index++) yield* local.write(`d/${index}.txt`, "")
@@ -277,7 +277,7 @@ describe("a server with hostile clients", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a client may remove without permission only an entry that it has created and that is still there", () =>
+  it.live("a client without permission to delete may remove only an entry that it has created itself", () =>
     Effect.gen(function* () {
       const backend = yield* InMemory.make({ allowDelete: false })
       const local = make(backend)
@@ -339,7 +339,7 @@ describe("a client of a hostile server", () => {
     )
   }
 
-  it.live("a search whose answer has no end fails with IoError", () =>
+  it.live("a search with an endless answer fails with IoError", () =>
     Effect.gen(function* () {
       const fs = yield* forged({
         glob: () => Stream.empty,
@@ -351,7 +351,7 @@ describe("a client of a hostile server", () => {
   )
 
   it.live(
-    "an answer without end is refused before it fills the memory",
+    "an endless answer is refused before it fills the memory",
     () =>
       Effect.gen(function* () {
         const match = { path: "a.txt", kind: "file" as const }
@@ -393,7 +393,7 @@ describe("a client of a hostile server", () => {
     })
   )
 
-  it.live("a description of more entries than the path has is refused", () =>
+  it.live("metadata of more entries than the path has segments is refused", () =>
     Effect.gen(function* () {
       const stat = { kind: "directory", isFile: false, isDirectory: true, sizeBytes: 0 }
       const fs = yield* forged({ "port.look": () => Effect.succeed(Array.from({ length: 4 }, () => ({ stat }))) })

@@ -149,7 +149,7 @@ const maxDelayMillis = 500
 
 describe("a server process that is killed", () => {
   it.live(
-    "leaves every change old or new, and loses none that it has acknowledged",
+    "leaves every file old or new, and loses no change that it has confirmed",
     () =>
       Effect.gen(function* () {
         const outcomes = { old: 0, new: 0, between: 0, acknowledged: 0 }

@@ -8,7 +8,10 @@ const programs = runs(100)
 suite("a remote filesystem in memory", remoteInProcess(inMemory), { programs })
 suite("a remote directory, over a Unix socket", remoteAt(posixHost, unixAddress), { programs })
 
-/** The transports differ only in the way of a message, so a tenth of the laws runs over the others; the soak runs all. */
+/**
+ * The transports differ only in how they carry messages. So a tenth of the laws runs over the other transports. The soak runs
+ * all laws.
+ */
 const sampled = isSoak ? laws : laws.filter((_, index) => index % 10 === 0)
 
 for (const scheme of ["http", "ws"] as const) {

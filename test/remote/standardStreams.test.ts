@@ -43,7 +43,7 @@ const until = (isTrue: () => boolean) =>
   })
 
 describe("a filesystem over the standard streams of a program", () => {
-  it.live("reads, writes and streams, and the program ends with the layer", () =>
+  it.live("supports reads, writes and streams, and its program ends with the layer", () =>
     Effect.gen(function* () {
       const root = yield* directory({ "a.txt": "one\n" })
       const scope = yield* Scope.make()
@@ -60,7 +60,7 @@ describe("a filesystem over the standard streams of a program", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is closed by a client that disappears, and a file that it was writing keeps its old content", () =>
+  it.live("is closed if the client disappears, and a file that was being written keeps its old content", () =>
     Effect.gen(function* () {
       const root = yield* directory({ "a.txt": "old" })
       const program = `
@@ -87,7 +87,7 @@ describe("a filesystem over the standard streams of a program", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fails with Unavailable and the messages of a program that cannot serve", () =>
+  it.live("fails with Unavailable and the messages of the program if the program cannot serve", () =>
     Effect.gen(function* () {
       const cases = [
         [["/no/such/program"], "ENOENT"],
@@ -103,7 +103,7 @@ describe("a filesystem over the standard streams of a program", () => {
     }).pipe(Effect.scoped)
   )
 
-  it("is the command ssh for an address, which ssh cannot take for an option and the shell cannot take apart", () => {
+  it("is opened by an ssh address, which cannot inject an option of ssh or a shell command", () => {
     const remoteOf = (address: string) => sshCommand(address)?.at(-1)
     assert.deepStrictEqual(sshCommand("ssh://me@host.example:2222/srv/a b'c"), [
       "ssh",
@@ -131,7 +131,7 @@ describe("a filesystem over the standard streams of a program", () => {
     }
   })
 
-  it.live("is the root ssh://HOST/PATH of every command", () =>
+  it.live("is the root of any command with --root ssh://HOST/PATH", () =>
     Effect.gen(function* () {
       const cwd = yield* directory({ "home/notes of mine/a.txt": "one\n" })
       mkdirSync(join(cwd, "bin"))
@@ -163,7 +163,7 @@ describe("a filesystem over the standard streams of a program", () => {
 describe("a filesystem of a worker thread", () => {
   const program = () => bundled(new URL("./workerServer.ts", import.meta.url))
 
-  it.live("reads, writes, searches and streams, and the worker ends with the layer", () =>
+  it.live("supports reads, writes, searches and streams, and its worker ends with the layer", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       let exited = false
@@ -189,7 +189,7 @@ describe("a filesystem of a worker thread", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("sends bytes without the rest of the buffer that they view", () =>
+  it.live("sends only the viewed bytes of a buffer, not the whole buffer", () =>
     Effect.gen(function* () {
       const buffers: Array<readonly [sent: number, viewed: number]> = []
       const note = (value: unknown): void => {

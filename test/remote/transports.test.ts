@@ -32,7 +32,7 @@ const transports = [
 
 describe("a remote filesystem", () => {
   for (const [name, layer] of transports) {
-    it.live(`writes, reads, searches and streams over ${name}`, () =>
+    it.live(`supports writes, reads, searches and streams over ${name}`, () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         yield* fs.write("notes/a.md", "one\ntwo\n")
@@ -69,7 +69,7 @@ describe("a remote filesystem", () => {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live(`a consumer of a stream may send other requests between its parts over ${name}`, () =>
+    it.live(`answers other requests between the parts of a stream over ${name}`, () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const count = 60
@@ -82,7 +82,7 @@ describe("a remote filesystem", () => {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live(`an interrupted sink keeps the old file over ${name}`, () =>
+    it.live(`keeps the old file if a sink is interrupted, over ${name}`, () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         yield* fs.write("a.txt", "old")
@@ -100,7 +100,7 @@ describe("a remote filesystem", () => {
   }
 
   for (const scheme of ["http", "ws"]) {
-    it.live(`a wrong or missing token is refused over ${scheme}`, () =>
+    it.live(`refuses a wrong or missing token over ${scheme}`, () =>
       Effect.gen(function* () {
         const address = yield* Remote.listen("127.0.0.1:0", { token })
         for (const options of [{}, { token: Redacted.make("another") }]) {
@@ -114,7 +114,7 @@ describe("a remote filesystem", () => {
     )
   }
 
-  it.live("a client without the token cannot make the server remember a long message", () =>
+  it.live("does not keep a long message of a client without the token in the server's memory", () =>
     Effect.gen(function* () {
       const address = yield* Remote.listen("127.0.0.1:0", { token })
       const text = "a".repeat(1024 * 1024)
@@ -156,7 +156,7 @@ describe("a remote filesystem", () => {
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )
 
-  it.live("a server ends although a client keeps its WebSocket open", () =>
+  it.live("lets its server end even if a client keeps a WebSocket open", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const address = yield* Scope.provide(Remote.listen("127.0.0.1:0"), scope)
@@ -178,7 +178,7 @@ describe("a remote filesystem", () => {
     }).pipe(Effect.provide(inMemory))
   )
 
-  it.live("a message with the token lifts the bound of a WebSocket, also if a long message follows at once", () =>
+  it.live("accepts long messages over a WebSocket after a message with the token, even immediately", () =>
     Effect.gen(function* () {
       const address = yield* Remote.listen("127.0.0.1:0", { token })
       const line = (id: string, tag: string, payload: object) =>
@@ -206,7 +206,7 @@ describe("a remote filesystem", () => {
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )
 
-  it.live("a server that other machines can reach needs a token", () =>
+  it.live("needs a token if other machines can reach its server", () =>
     Effect.gen(function* () {
       for (const address of ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"]) {
         const error = yield* Effect.flip(Remote.listen(address))
@@ -215,7 +215,7 @@ describe("a remote filesystem", () => {
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )
 
-  it.live("a server without a token refuses web pages and foreign host names", () =>
+  it.live("refuses web pages and foreign host names if its server has no token", () =>
     Effect.gen(function* () {
       const address = yield* Remote.listen("127.0.0.1:0")
       const post = (headers: Record<string, string>) =>
@@ -225,7 +225,7 @@ describe("a remote filesystem", () => {
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )
 
-  it.live("a client fails with Unavailable if nobody listens", () =>
+  it.live("fails with Unavailable if no server listens at the address", () =>
     Effect.gen(function* () {
       for (const url of ["http://127.0.0.1:9", "ws://127.0.0.1:9", "unix:/nowhere/at/all.sock", "ftp://a", "unix:"]) {
         const error = yield* Effect.flip(Effect.provide(Effect.asVoid(Filesystem), Remote.layerUrl(url)))

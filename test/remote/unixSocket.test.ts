@@ -26,7 +26,7 @@ const answers = (address: string) =>
   )
 
 describe("the Unix socket of a server", () => {
-  it.live("may be used by its owner only, whatever the umask, and is removed with the server", () =>
+  it.live("may be used only by its owner, for any umask, and is removed with the server", () =>
     Effect.gen(function* () {
       const address = yield* unixAddress
       const umask = process.umask(0)
@@ -44,7 +44,7 @@ describe("the Unix socket of a server", () => {
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )
 
-  it.live("writes nothing outside the directory of the socket", () =>
+  it.live("needs no file outside its directory", () =>
     Effect.gen(function* () {
       const address = yield* unixAddress
       const top = dirname(pathOf(address))
@@ -71,7 +71,7 @@ describe("the Unix socket of a server", () => {
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )
 
-  it.live("is refused to a second server, and stays with the first", () =>
+  it.live("is refused to a second server, and remains with the first server", () =>
     Effect.gen(function* () {
       const address = yield* unixAddress
       yield* Remote.listen(address)
@@ -83,7 +83,7 @@ describe("the Unix socket of a server", () => {
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )
 
-  it.live("goes to one of several servers that start at the same time on the socket of a killed server", () =>
+  it.live("of a killed server goes to exactly one of several servers that start at the same time", () =>
     Effect.gen(function* () {
       const address = yield* unixAddress
       leaveStaleSocket(pathOf(address))
@@ -94,7 +94,7 @@ describe("the Unix socket of a server", () => {
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )
 
-  it.live("is refused if its path is too long for an address, and nothing is left", () =>
+  it.live("is refused if its path is too long for an address, and no file is left", () =>
     Effect.gen(function* () {
       const top = dirname(pathOf(yield* unixAddress))
       const path = join(top, "s".repeat(120 - top.length))
@@ -115,7 +115,7 @@ describe("the Unix socket of a server", () => {
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )
 
-  it.live("is kept by a server that ends after another has taken its place", () =>
+  it.live("is not removed by an ending server if another server has replaced it", () =>
     Effect.gen(function* () {
       const address = yield* unixAddress
       const scope = yield* Scope.make()
@@ -129,7 +129,7 @@ describe("the Unix socket of a server", () => {
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )
 
-  it.live("fails with Unavailable in a directory that does not exist or cannot be written", () =>
+  it.live("makes the server fail with Unavailable if its directory does not exist or is not writable", () =>
     Effect.gen(function* () {
       const address = yield* unixAddress
       const missing = yield* Effect.flip(Remote.listen(`unix:${dirname(pathOf(address))}/missing/a.sock`))

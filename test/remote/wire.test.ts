@@ -99,8 +99,8 @@ const impostor = (answer: (socket: Socket) => void) =>
     return address
   })
 
-describe("a server whose client lies about frames", () => {
-  it.live("closes a connection that announces a long message, and serves the others", () =>
+describe("a server whose client sends false lengths and frames", () => {
+  it.live("closes a connection that announces a message that is too long, and serves other connections", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.write("a.txt", "text")
@@ -117,7 +117,7 @@ describe("a server whose client lies about frames", () => {
     })
   )
 
-  it.live("refuses content that is not where a message says", () =>
+  it.live("refuses a message that refers to content that it does not have", () =>
     Effect.gen(function* () {
       const local = yield* memory
       const address = yield* serve(local)
@@ -137,7 +137,7 @@ describe("a server whose client lies about frames", () => {
     })
   )
 
-  it.live("forgets a frame that ends early", () =>
+  it.live("discards a frame that ends early", () =>
     Effect.gen(function* () {
       const local = yield* memory
       const address = yield* serve(local)
@@ -167,7 +167,7 @@ describe("a server whose client lies about frames", () => {
     ["a Unix socket", unixAddress, (address: string) => connect({ path: pathOf(address) }), (frame: Uint8Array) => frame],
     ["WebSocket", anyPort, openWebSocket, webSocketFrame]
   ] as const) {
-    it.live(`keeps its memory flat when a client sends requests over ${transport} and reads no answer`, () =>
+    it.live(`uses bounded memory if a client sends requests over ${transport} and reads no answer`, () =>
       Effect.gen(function* () {
         const local = yield* memory
         const size = 512 * 1024
@@ -213,7 +213,7 @@ describe("a server whose client lies about frames", () => {
     )
   }
 
-  it.live("ends the read of a stream that its client interrupts", () =>
+  it.live("stops reading a stream that its client interrupts", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.writeBytes("a.bin", new Uint8Array(8 * 1024 * 1024))
@@ -239,7 +239,7 @@ describe("a server whose client lies about frames", () => {
 })
 
 describe("a client with a slow consumer", () => {
-  it.live("receives other answers while the parts of a stream wait", () =>
+  it.live("receives other answers while parts of a stream wait", () =>
     Effect.gen(function* () {
       const local = yield* memory
       // Each part of a walk has at most 2,000 entries, and a client queues 16 parts.
@@ -278,7 +278,7 @@ describe("a client and a server of different versions", () => {
     })
   )
 
-  it.live("a server of version 1 fails the layer with Unavailable, which names both versions", () =>
+  it.live("the layer fails with Unavailable, which names both versions, if the server has version 1", () =>
     Effect.gen(function* () {
       const answering = yield* impostor((socket) => {
         const reader = RpcSerialization.ndjson.makeUnsafe()
@@ -297,7 +297,7 @@ describe("a client and a server of different versions", () => {
     })
   )
 
-  it.live("a server of a later version fails the layer with Unavailable, which names both versions", () =>
+  it.live("the layer fails with Unavailable, which names both versions, if the server has a later version", () =>
     Effect.gen(function* () {
       const later = yield* impostor((socket) => socket.on("data", () => socket.write("fs9\n anything \u0000\u0001")))
       const error = yield* Effect.flip(remote(later))
@@ -306,7 +306,7 @@ describe("a client and a server of different versions", () => {
     })
   )
 
-  it.live("a client of a later version is told the version of the server", () =>
+  it.live("a client of a later version learns the version of the server", () =>
     Effect.gen(function* () {
       const address = yield* serve(yield* memory)
       const answer = yield* exchange(address, encoder.encode("fs9\n anything fs9\n"), (text) => text.includes("Defect"))
@@ -315,7 +315,7 @@ describe("a client and a server of different versions", () => {
     })
   )
 
-  it.live("a protocol of effect/rpc with lines of JSON reads and writes bytes", () =>
+  it.live("bytes are read and written over effect/rpc with lines of JSON", () =>
     Effect.gen(function* () {
       const local = yield* memory
       const address = yield* serve(local)
@@ -331,7 +331,7 @@ describe("a client and a server of different versions", () => {
     })
   )
 
-  it.live("a protocol of effect/rpc with its binary serialization reads and writes bytes", () =>
+  it.live("bytes are read and written over effect/rpc with its binary serialization", () =>
     Effect.gen(function* () {
       const local = yield* memory
       const address = yield* unixAddress

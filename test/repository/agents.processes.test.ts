@@ -1,4 +1,4 @@
-/** The example of a hundred agents, whose forks are edited on three runners in processes of their own. */
+/** Runs the example of a hundred agents, whose forks are edited through three runners in separate processes. */
 import { afterAll, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -16,7 +16,7 @@ afterAll(clean)
 
 describePostgres("a hundred agents on Postgres", () => {
   it.live(
-    "edit their forks on three runners, and what is clean is merged",
+    "edit their forks on three runners, and the forks without conflicts are merged",
     () =>
       Effect.gen(function* () {
         const { url } = yield* Effect.promise(server)

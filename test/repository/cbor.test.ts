@@ -27,7 +27,7 @@ const values = (seed: number) => {
 }
 
 describe("the encoding of values", () => {
-  it("is the one of another encoder, and is decoded to the same value", () => {
+  it("equals the encoding by cborg, and is decoded to the same value", () => {
     for (let seed = 1; seed <= runs(400); seed++) {
       const value = values(seed)
       const bytes = Cbor.encode(value)
@@ -36,7 +36,7 @@ describe("the encoding of values", () => {
     }
   })
 
-  it("has no other bytes that are decoded to the same value", () => {
+  it("is unique: no other bytes are decoded to the same value", () => {
     for (let seed = 1; seed <= runs(400); seed++) {
       const next = random(seed)
       const bytes = Cbor.encode(values(seed))
@@ -49,19 +49,19 @@ describe("the encoding of values", () => {
     }
   })
 
-  it("refuses a number that no double holds exactly", () => {
+  it("refuses an integer that a double cannot represent exactly", () => {
     assert.isUndefined(Cbor.decode(Uint8Array.from([0x1b, 0, 0x20, 0, 0, 0, 0, 0, 0])))
     assert.isUndefined(Cbor.decode(Uint8Array.from([0x3b, 0, 0x1f, 255, 255, 255, 255, 255, 255])))
     assert.throws(() => Cbor.encode(0.5))
   })
 
-  it("refuses lists that nest deeper than any node", () => {
+  it("refuses lists that are nested more deeply than in any node", () => {
     assert.isUndefined(Cbor.decode(new Uint8Array(60_000).fill(0x81)))
   })
 })
 
 describe("the cache of nodes", () => {
-  it("keeps no more than its bound, whatever is added and read", () => {
+  it("never exceeds its limit, whatever is added and read", () => {
     const next = random(7)
     const cache = Cache.make<{ readonly node?: number; readonly chunk?: number }>(1000)
     let found = 0
@@ -74,7 +74,7 @@ describe("the cache of nodes", () => {
     assert.isAbove(found, 100)
   })
 
-  it("keeps what is read again and again while other values pass", () => {
+  it("keeps values that are read often while other values are added", () => {
     const cache = Cache.make<{ readonly node: number }>(100)
     cache.set("root", { node: 0 }, 10)
     for (let i = 0; i < 1000; i++) {

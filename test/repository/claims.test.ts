@@ -1,4 +1,4 @@
-/** Two workspaces under one call: what a check sees in one must not count as seen in the other. */
+/** Tests calls on two workspaces. A file that a check has read in one workspace must not count as read in the other. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ const open = (workspace: string) =>
   )
 
 describe("an overlay over two workspaces", () => {
-  it.live("edits a file of the lower one, and one that both have", () =>
+  it.live("edits a file of the lower workspace, and a file that is in both", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const lower = yield* open("lower")
@@ -30,7 +30,7 @@ describe("an overlay over two workspaces", () => {
     )
   )
 
-  it.live("a claim of one workspace does not hold what is read in another", () =>
+  it.live("does not count a read in one workspace towards a claim in the other", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const one = yield* open("one")

@@ -29,7 +29,7 @@ const inRepository = <A, E>({ fs }: Opened, effect: Effect.Effect<A, E, Filesyst
   Effect.provideService(Repository.transaction(effect), Filesystem, fs)
 
 describe("the commits of a workspace", () => {
-  it.live("writes of 50 fibers share few commits, and each is answered after its commit", () =>
+  it.live("are shared by writes of 50 fibers, and each write returns after its commit", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { counts, tap } = countSteps()
@@ -49,7 +49,7 @@ describe("the commits of a workspace", () => {
     })
   )
 
-  it.live("with durability each, every write is a commit of its own", () =>
+  it.live(`contain one write each with durability "each"`, () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs } = yield* open(stores, { durability: "each" })
@@ -59,7 +59,7 @@ describe("the commits of a workspace", () => {
     })
   )
 
-  it.live("a head has the author, a message and the next number", () =>
+  it.live("have heads with the author, a message and the next number", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs } = yield* open(stores, { author: "ann" })
@@ -69,7 +69,7 @@ describe("the commits of a workspace", () => {
     })
   )
 
-  it.live("a change that changes nothing makes no commit", () =>
+  it.live("are not made for a change that changes nothing", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs } = yield* open(stores)
@@ -80,7 +80,7 @@ describe("the commits of a workspace", () => {
     })
   )
 
-  it.live("moving a directory stores the same few nodes, whatever is in it", () =>
+  it.live("store the same few nodes for the move of a directory of any size", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { counts, tap } = countSteps()
@@ -97,7 +97,7 @@ describe("the commits of a workspace", () => {
     })
   )
 
-  it.live("two layers see each other's commits", () =>
+  it.live("are seen by other layers on the same workspace", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const one = yield* open(stores)
@@ -108,7 +108,7 @@ describe("the commits of a workspace", () => {
     })
   )
 
-  it.live("a layer whose workspace was deleted fails, and does not bring it back", () =>
+  it.live("fail if the workspace was deleted, and do not create it again", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs } = yield* open(stores)
@@ -120,7 +120,7 @@ describe("the commits of a workspace", () => {
     })
   )
 
-  it.live("a write after the layer is closed fails", () =>
+  it.live("fail after the layer is closed", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const scope = yield* Scope.make()
@@ -153,8 +153,8 @@ const rivals = Effect.gen(function* () {
 
 const versionOf = (text: string): string => createHash("sha256").update(text).digest("hex")
 
-describe("a writer whose commit comes too late", () => {
-  it.live("has its change on top, if the other writer changed other files", () =>
+describe("a writer whose commit loses the race", () => {
+  it.live("makes its change on the other writer's commit if both changed different files", () =>
     Effect.gen(function* () {
       const { one, other, race, stores } = yield* rivals
       race(one.fs.write("a", "one"))
@@ -190,7 +190,7 @@ describe("a writer whose commit comes too late", () => {
     })
   )
 
-  it.live("appends to what the other writer appended", () =>
+  it.live("appends after the other writer's append", () =>
     Effect.gen(function* () {
       const { one, other, race, stores } = yield* rivals
       yield* one.fs.write("log", "0")
@@ -200,7 +200,7 @@ describe("a writer whose commit comes too late", () => {
     })
   )
 
-  it.live("fails to create what the other writer created", () =>
+  it.live("fails to create a file that the other writer created", () =>
     Effect.gen(function* () {
       const { one, other, race, stores } = yield* rivals
       race(one.fs.write("a", "one", { mode: "create" }))
@@ -220,7 +220,7 @@ describe("a writer whose commit comes too late", () => {
     })
   )
 
-  it.live("moves a directory with what the other writer added to it", () =>
+  it.live("moves a directory with the files that the other writer added to it", () =>
     Effect.gen(function* () {
       const { one, other, race, stores } = yield* rivals
       yield* one.fs.write("d/a", "1")
@@ -231,7 +231,7 @@ describe("a writer whose commit comes too late", () => {
     })
   )
 
-  it.live("of several changes in one commit, only the one that conflicts fails", () =>
+  it.live("fails only the conflicting change of several changes in one commit", () =>
     Effect.gen(function* () {
       const { one, other, race, stores } = yield* rivals
       race(one.fs.write("b", "one"))
@@ -246,7 +246,7 @@ describe("a writer whose commit comes too late", () => {
 })
 
 describe("a transaction", () => {
-  it.live("is one commit, which others see at once", () =>
+  it.live("is one commit, whose changes become visible at once", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const opened = yield* open(stores)
@@ -352,10 +352,10 @@ const operations: Record<string, (opened: Opened) => Effect.Effect<unknown, unkn
     Effect.flatMap(snapshots.list, ([first]) => Effect.andThen(snapshots.restore(first!), fs.exists(".")))
 }
 
-describe("a fault of a store leaves the old tree or the new one, and loses nothing that was acknowledged:", () => {
+describe("a fault of a store leaves the old or the new tree, and loses no confirmed change:", () => {
   for (const [faultName, fault] of Object.entries(faults)) {
     for (const [name, operation] of Object.entries(operations)) {
-      it.live(`${name}, when any call ${faultName}`, () =>
+      it.live(`${name}, if any call ${faultName}`, () =>
         Effect.gen(function* () {
           const prepared = Effect.gen(function* () {
             const stores = yield* memory
@@ -433,7 +433,7 @@ describe("a lost answer of compareAndSet", () => {
       return { stores, other }
     })
 
-  it.live("is a success if the head is the new one", () =>
+  it.live("counts as a success if the head is the new head", () =>
     Effect.gen(function* () {
       const { other, stores } = yield* lostOnce(() => Effect.void, true)
       yield* other.fs.write("a", "x", { mode: "create" })
@@ -442,7 +442,7 @@ describe("a lost answer of compareAndSet", () => {
     })
   )
 
-  it.live("is a success if other writers have committed on top of it", () =>
+  it.live("counts as a success if other writers have committed on top of the new head", () =>
     Effect.gen(function* () {
       const { other, stores } = yield* lostOnce(({ fs }) => Effect.andThen(fs.write("b", "1"), fs.write("c", "2")), true)
       yield* other.fs.write("a", "x", { mode: "create" })
@@ -450,7 +450,7 @@ describe("a lost answer of compareAndSet", () => {
     })
   )
 
-  it.live("is made again if the head is the old one, or another writer's", () =>
+  it.live("causes another attempt if the head is the old head, or belongs to another writer", () =>
     Effect.gen(function* () {
       const unchanged = yield* lostOnce(() => Effect.void, false)
       yield* unchanged.other.fs.write("log", "x", { mode: "append" })

@@ -6,7 +6,7 @@ import * as Stores from "../../src/repository/Stores.ts"
 import { faultyStores } from "../../src/testing/index.ts"
 
 describe("creating a workspace", () => {
-  it.live("succeeds for exactly one of many programs", () =>
+  it.live("succeeds for exactly one of many concurrent programs", () =>
     Effect.gen(function* () {
       const results = yield* Effect.forEach(
         Array.from({ length: 20 }, (_, n) => n),

@@ -305,13 +305,13 @@ describe("the encoding of nodes", () => {
     })
   }
 
-  it("the forged nodes differ from a valid node only in their forgery", () => {
+  it("each forged node of these tests differs from a valid node in one place", () => {
     const found = decode("", forged([1, "leaf", "", [someFile]]))
     assert.notInstanceOf(found, StoreError)
   })
 
   for (const [name, bytes] of Object.entries(hostile)) {
-    it(`${name} is refused by a fault that names the node and shows no content`, () => {
+    it(`${name} is refused with a fault that names the node and contains no content`, () => {
       const hash = sha256(bytes)
       const found = decode(hash, bytes)
       assert.instanceOf(found, StoreError)
@@ -321,7 +321,7 @@ describe("the encoding of nodes", () => {
     })
   }
 
-  it("a changed byte of a golden node gives another valid node or a fault, never an exception", () => {
+  it("a golden node with a changed byte is decoded to another valid node or a fault, and never throws", () => {
     for (const { bytes } of Object.values(golden.nodes)) {
       const original = Buffer.from(bytes, "hex")
       for (let at = 0; at < original.length; at++) {
@@ -362,7 +362,7 @@ const chunkSizes = (bytes: Uint8Array, part: number): ReadonlyArray<number> => {
 describe("the chunks of files", () => {
   const bytes = counted(131_072)
 
-  it("have the boundaries that another program finds, however the bytes arrive", () => {
+  it("have the boundaries that another program computes, no matter how the bytes arrive", () => {
     for (const part of [bytes.length, 1_000_003, 4097]) assert.deepStrictEqual(chunkSizes(bytes, part), golden.chunkSizes)
   })
 
@@ -370,7 +370,7 @@ describe("the chunks of files", () => {
     assert.deepStrictEqual(chunkSizes(new Uint8Array(2_500_000), 70_000), [1_048_576, 1_048_576, 402_848])
   })
 
-  it.effect("an inserted byte changes few chunks", () =>
+  it.effect("change little if a byte is inserted", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const objects = objectsOver(blobs)
@@ -383,7 +383,7 @@ describe("the chunks of files", () => {
     })
   )
 
-  it.effect("content reads as it was written, in every range", () =>
+  it.effect("return the written content in every range", () =>
     Effect.gen(function* () {
       const objects = objectsOver()
       for (const size of [0, 1, maxInlineBytes, maxInlineBytes + 1, 65_536, 65_537, 1_048_577, bytes.length]) {
@@ -409,7 +409,7 @@ describe("the chunks of files", () => {
     })
   )
 
-  it.effect("appended content equals content written at once", () =>
+  it.effect("are equal for appended content and for content that is written at once", () =>
     Effect.gen(function* () {
       const objects = objectsOver()
       for (const cut of [0, 1, 2000, 2048, 3000, 65_536, 700_000, 2_000_000]) {
@@ -422,7 +422,7 @@ describe("the chunks of files", () => {
     })
   )
 
-  it.effect("a file with more chunks than an index has room for is appended to and read like any other", () =>
+  it.effect("may be more than an index can contain: the file is read and appended to like any other", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const objects = objectsOver(blobs)
@@ -445,7 +445,7 @@ describe("the chunks of files", () => {
 describe("forged blobs", () => {
   const leaf = nodes["leaf"] as TreeNode
 
-  it.effect("a blob with other bytes than its hash never becomes a node or content", () =>
+  it.effect("with bytes that do not match their hash never become a node or content", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const objects = objectsOver(blobs)
@@ -458,7 +458,7 @@ describe("forged blobs", () => {
     })
   )
 
-  it.effect("a blob of another kind at the place of a node is refused", () =>
+  it.effect("of another kind are refused in place of a node", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const objects = objectsOver(blobs)
@@ -479,7 +479,7 @@ describe("forged blobs", () => {
     })
   )
 
-  it.effect("a node whose weight differs from the node above is refused", () =>
+  it.effect("with a weight that differs from the weight in their parent are refused", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const objects = objectsOver(blobs)
@@ -490,5 +490,6 @@ describe("forged blobs", () => {
     })
   )
 
-  it("the golden leaf is lighter than the largest leaf", () => assert.isBelow(leaf.weight, maxLeafWeight))
+  it("differ from the golden leaf, which is lighter than the maximum weight of a leaf", () =>
+    assert.isBelow(leaf.weight, maxLeafWeight))
 })

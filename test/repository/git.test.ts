@@ -126,7 +126,7 @@ describe("an import from git", () => {
     })
   )
 
-  it.live("refuses hostile trees, and then changes nothing", () =>
+  it.live("refuses hostile trees and changes nothing", () =>
     Effect.gen(function* () {
       const { directory } = makeRepository()
       const blob = putObject(directory, "blob", Buffer.from("x"))
@@ -287,7 +287,7 @@ describe("an export to git", () => {
     })
   )
 
-  it.live("gives the tree that git makes of the same files", () =>
+  it.live("writes the same tree as git for the same files", () =>
     Effect.gen(function* () {
       const { directory, git } = makeRepository()
       for (const name of ["a-b", "a.b", "a0", "b", "ü", "\u{1f600}", "\uff5e", ".gitattributes"]) {
@@ -362,7 +362,7 @@ describe("an export to git", () => {
     })
   )
 
-  it.live("takes the commit of the reference itself, and of no other reference with a similar name", () =>
+  it.live("uses only the commit of the exact reference as parent, never of a reference with a similar name", () =>
     Effect.gen(function* () {
       const { directory, git } = makeRepository()
       git("commit", "--quiet", "--allow-empty", "-m", "first")
@@ -373,7 +373,7 @@ describe("an export to git", () => {
     })
   )
 
-  it.live("leaves the reference as it is if the commit before cannot be read", () =>
+  it.live("does not move the reference if its current commit cannot be read", () =>
     Effect.gen(function* () {
       const { directory, git } = makeRepository()
       Fs.writeFileSync(join(directory, "a"), "a")

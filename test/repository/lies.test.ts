@@ -1,4 +1,4 @@
-/** Stores of heads that lie, and forged histories. `verify` reports them, and no honest history. */
+/** Tests stores of heads that lie, and forged histories. `verify` reports them, but reports no honest history. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -51,7 +51,7 @@ describe("verify", () => {
         yield* verify(stores)
         yield* fs.write("next", "x")
         assert.include(yield* refusal(stores), `commit ${lost} `)
-        // The evidence stays.
+        // Later commits keep the record of the lost commit.
         for (let i = 0; i < 40; i++) yield* fs.write("later", `${i}`)
         assert.include(yield* refusal(stores), `commit ${lost} `)
       })
@@ -95,7 +95,7 @@ describe("verify", () => {
     })
   )
 
-  it.live("reports a head with the largest number, and a write on it fails with IoError", () =>
+  it.live("reports a head with the largest possible number, on which a write fails with IoError", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* (yield* open(stores)).fs.write("a", "1")
@@ -125,7 +125,7 @@ describe("verify", () => {
     })
   )
 
-  it.live("reports nothing of a workspace that was deleted and made again beside a writer", () =>
+  it.live("reports nothing for a workspace that was deleted and created again while a writer had it open", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const heads = Context.get(stores, HeadStore)
@@ -147,7 +147,7 @@ describe("verify", () => {
     })
   )
 
-  it.live("reports nothing of writers that race, although a lost race leaves a root with the same number", () =>
+  it.live("reports nothing for racing writers, although a lost race leaves a root with the same number", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const all = [yield* open(stores), yield* open(stores), yield* open(stores)]
@@ -160,7 +160,7 @@ describe("verify", () => {
     })
   )
 
-  it.live("reports nothing of a workspace whose first commits are of version 1", () =>
+  it.live("reports nothing for a workspace whose first commits have format version 1", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const blobs = Context.get(stores, BlobStore)

@@ -1,7 +1,7 @@
 /**
- * Checks random histories of several writers and a collector on one store. Each operation of a history has a time of its call
- * and of its answer. The history is linearizable if the operations have an order that agrees with these times, and in which a
- * model gives each operation its answer (the search of Wing and Gong, with the memory of Lowe).
+ * Checks random histories of several writers and a collector on one store. Each operation of a history has the times of its
+ * call and of its answer. The history is linearizable if the operations have an order that agrees with these times, and in
+ * which a model gives each operation its answer (the search of Wing and Gong, with Lowe's memoization).
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
@@ -102,13 +102,13 @@ describe("the checker of histories", () => {
   it("accepts operations that overlap in any order", () => {
     assert.isTrue(isLinearizable([event(create, 0, 3, "AlreadyExists"), event({ ...create, text: "y" }, 1, 2, "ok")]))
   })
-  it("refuses two creations of one file", () => {
+  it("refuses two successful creations of one file", () => {
     assert.isFalse(isLinearizable([event(create, 0, 3, "ok"), event({ ...create, text: "y" }, 1, 2, "ok")]))
   })
-  it("refuses an order against the times", () => {
+  it("refuses an order that contradicts the times of the calls", () => {
     assert.isFalse(isLinearizable([event(create, 0, 1, "AlreadyExists"), event({ ...create, text: "y" }, 2, 3, "ok")]))
   })
-  it("refuses the loss of an acknowledged write", () => {
+  it("refuses the loss of a confirmed write", () => {
     assert.isFalse(isLinearizable([event(create, 0, 1, "ok"), event({ _tag: "ReadAll" }, 2, 3, files())]))
   })
   it("refuses an append that is made twice", () => {
@@ -123,7 +123,7 @@ describe("the checker of histories", () => {
       ])
     )
   })
-  it("accepts an operation of unknown outcome with and without its effect", () => {
+  it("accepts an operation with an unknown outcome both with and without its effect", () => {
     const lost = event(create, 0, Infinity, undefined)
     assert.isTrue(isLinearizable([lost, event({ _tag: "ReadAll" }, 2, 3, files())]))
     assert.isTrue(isLinearizable([lost, event({ _tag: "ReadAll" }, 2, 3, files(["a", "x"]))]))

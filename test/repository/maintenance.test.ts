@@ -41,7 +41,7 @@ const fill = (opened: Opened, count = 300) =>
 const countBlobs = (stores: StoreServices) => Stream.runCount(Context.get(stores, BlobStore).list)
 
 describe("fork", () => {
-  it.live("gives a workspace of any size by one head, and the two are independent", () =>
+  it.live("writes one head for a workspace of any size, and both workspaces are independent", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const opened = yield* open(stores)
@@ -64,7 +64,7 @@ describe("fork", () => {
     })
   )
 
-  it.live("fails for a workspace that is missing, and for a name that is taken", () =>
+  it.live("fails for a missing source, and for a name that is already used", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* open(stores)
@@ -92,8 +92,8 @@ describe("fork", () => {
   )
 })
 
-describe("a fork beside a collection", () => {
-  it.effect("is whole, although the source moves on before the fork is seen", () =>
+describe("a fork during a collection", () => {
+  it.effect("is complete even if the source changes before the collection sees the fork", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs } = yield* open(stores)
@@ -114,7 +114,7 @@ describe("a fork beside a collection", () => {
     })
   )
 
-  it.live("of a workspace that never rests fails and leaves no workspace", () =>
+  it.live("of a workspace that changes all the time fails and leaves no workspace", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs } = yield* open(stores)
@@ -129,7 +129,7 @@ describe("a fork beside a collection", () => {
   )
 })
 
-describe("the sizes in a repository", () => {
+describe("the sizes and modes in a repository", () => {
   it.live("are checked for each file by verify, also if another file has the same chunks", () =>
     Effect.gen(function* () {
       const stores = yield* memory
@@ -172,7 +172,7 @@ describe("the sizes in a repository", () => {
     })
   )
 
-  it.live("bound what is read of a blob that someone has planted", () =>
+  it.live("limit the bytes that are read from a forged blob", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const lengths: Array<number | undefined> = []
@@ -195,7 +195,7 @@ describe("the sizes in a repository", () => {
     })
   )
 
-  it.live("leave no type of file in a mode, so that other layers can read the workspace", () =>
+  it.live("never include the file type in a mode, so other layers can read the workspace", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs } = yield* open(stores)
@@ -254,7 +254,7 @@ const damageable = Effect.gen(function* () {
 })
 
 describe("verify", () => {
-  it.live("counts the blobs of a workspace, which are all blobs after a collection", () =>
+  it.live("counts exactly the blobs that remain after a collection", () =>
     Effect.gen(function* () {
       const { blobs, stores } = yield* damageable
       yield* Effect.provide(Repository.collect({ grace: -1000 }), stores)
@@ -267,7 +267,7 @@ describe("verify", () => {
     })
   )
 
-  it.live("finds each blob that is missing, cut or exchanged, and names it; no read returns other content", () =>
+  it.live("names each blob that is missing, truncated or exchanged, and no read returns wrong content", () =>
     Effect.gen(function* () {
       const { blobs, expected, stores } = yield* damageable
       yield* Effect.provide(Repository.collect({ grace: -1000 }), stores)
@@ -299,7 +299,7 @@ describe("verify", () => {
 })
 
 describe("collect", () => {
-  it.effect("deletes what no workspace and no snapshot needs, when it is older than the grace period", () =>
+  it.effect("deletes blobs that no workspace and no snapshot needs, and that are older than the grace period", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const opened = yield* open(stores)
@@ -337,7 +337,7 @@ describe("collect", () => {
     })
   )
 
-  it.effect("a write that stages its content for longer than the grace period is complete", () =>
+  it.effect("keeps the content of a write that takes longer than the grace period", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const opened = yield* open(stores)
@@ -373,7 +373,7 @@ describe("collect", () => {
 })
 
 describe("the snapshots of a repository", () => {
-  it.live("are there for the next layer, with their labels and order", () =>
+  it.live("are available to the next layer, with their labels and order", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* Effect.scoped(
@@ -400,7 +400,7 @@ describe("the snapshots of a repository", () => {
     })
   )
 
-  it.live("cost few nodes, and compare by reading few nodes, whatever the size of the tree", () =>
+  it.live("need few nodes, and are compared by reading few nodes, for a tree of any size", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const stores = Context.add(yield* memory, BlobStore, blobs)
@@ -421,7 +421,7 @@ describe("the snapshots of a repository", () => {
     })
   )
 
-  it.live("a fork of a snapshot is merged into a workspace that changed elsewhere", () =>
+  it.live("can be forked, and the fork is merged into a workspace that changed elsewhere", () =>
     Effect.gen(function* () {
       const { fs, snapshots } = yield* open(yield* memory)
       yield* fs.write("a", "one\ntwo\nthree\n")
@@ -434,7 +434,7 @@ describe("the snapshots of a repository", () => {
     })
   )
 
-  it.live("a restore of one path leaves the other paths", () =>
+  it.live("can be restored for one path, without a change of other paths", () =>
     Effect.gen(function* () {
       const { fs, snapshots } = yield* open(yield* memory)
       yield* fs.write("a/b/c", "1")
@@ -451,7 +451,7 @@ describe("the snapshots of a repository", () => {
     })
   )
 
-  it.live("a forged snapshot is refused", () =>
+  it.live("are refused if they are forged", () =>
     Effect.gen(function* () {
       const { snapshots } = yield* open(yield* memory)
       const snapshot = yield* snapshots.snapshot()
@@ -477,7 +477,7 @@ describe("a repository", () => {
     })
   )
 
-  it.effect("equal trees have equal nodes, whatever changes led to them", () =>
+  it.effect("has equal nodes for equal trees, whatever changes led to them", () =>
     Effect.gen(function* () {
       for (let seed = 1; seed <= runs(12); seed++) {
         const next = random(seed)
@@ -504,7 +504,7 @@ describe("a repository", () => {
     })
   )
 
-  it.live("has no more than the memory of its cache: a file larger than the cache reads back", () =>
+  it.live("reads files that are larger than its cache", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs } = yield* open(stores)

@@ -1,4 +1,4 @@
-/** Changes of a cluster that arrive at several owners. Each owner is a runner of its own over the same stores. */
+/** Tests changes that arrive at several owners. Each owner is a separate runner over the same stores. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -30,7 +30,7 @@ const append = (id: string, content: string) => ({ id, path: "log.txt", content,
 const sequenceOf = (stores: StoreServices) => Effect.map(Context.get(stores, HeadStore).get("w"), (head) => head?.sequence ?? 0)
 
 describe("a change of a cluster", () => {
-  it.live("that is repeated at the next owner gets its first answer, and is not made again", () =>
+  it.live("that is sent again to the next owner gets its first answer, and is not made again", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const one = yield* owner(stores)
@@ -68,7 +68,7 @@ describe("a change of a cluster", () => {
     })
   )
 
-  it.live("whose owner is stopped before its commit and continued later is made once", () =>
+  it.live("whose owner is paused before the commit and continues later is made once", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const [stopped, continued] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -89,7 +89,7 @@ describe("a change of a cluster", () => {
     })
   )
 
-  it.live("that many owners get at the same time is made once, also beside changes of the same file", () =>
+  it.live("that reaches many owners at the same time is made once, even if other changes of the file run", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const owners = [yield* owner(stores), yield* owner(stores), yield* owner(stores)]
@@ -170,7 +170,7 @@ describe("a change of a cluster", () => {
     })
   )
 
-  it.live("that arrives after its answer may have been forgotten is refused", () =>
+  it.live("that arrives when its answer may already be forgotten is refused", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const real = yield* Clock.Clock
@@ -211,7 +211,7 @@ describe("the answers that a workspace keeps", () => {
     text: "x".repeat(size)
   })
 
-  it.effect("are found, and are written few times", () =>
+  it.effect("are found, and are rewritten only a few times", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const objects = Objects.make(blobs, { cacheBytes: 1024 * 1024 })
@@ -227,7 +227,7 @@ describe("the answers that a workspace keeps", () => {
     })
   )
 
-  it.effect("are bounded in bytes, and the forgotten ones are known by their time", () =>
+  it.effect("are limited in bytes, and the time up to which answers are forgotten is known", () =>
     Effect.gen(function* () {
       const objects = Objects.make(makeBlobs(), { cacheBytes: 1024 * 1024 })
       let kept: KeptAnswers = noAnswers
@@ -247,7 +247,7 @@ describe("the answers that a workspace keeps", () => {
     })
   )
 
-  it.effect("of one large commit have room in several nodes", () =>
+  it.effect("of one large commit are stored in several nodes", () =>
     Effect.gen(function* () {
       const objects = Objects.make(makeBlobs(), { cacheBytes: 1024 * 1024 })
       const fresh = Array.from({ length: 20 }, (_, i) => answer(20 - i, 10_000))
@@ -256,7 +256,7 @@ describe("the answers that a workspace keeps", () => {
     })
   )
 
-  it.effect("leave after some minutes", () =>
+  it.effect("are removed after some minutes", () =>
     Effect.gen(function* () {
       const objects = Objects.make(makeBlobs(), { cacheBytes: 1024 * 1024 })
       // The second list is too large to be merged with the first.
@@ -268,7 +268,7 @@ describe("the answers that a workspace keeps", () => {
     })
   )
 
-  it.effect("are forgotten with the time of the newest of them, however the clocks of the runners differ", () =>
+  it.effect("are forgotten up to the time of the newest removed answer, even if the clocks of runners differ", () =>
     Effect.gen(function* () {
       const objects = Objects.make(makeBlobs(), { cacheBytes: 1024 * 1024 })
       const minute = 60_000
@@ -283,7 +283,7 @@ describe("the answers that a workspace keeps", () => {
     })
   )
 
-  it.effect("of a runner whose clock is a year ahead block later changes for minutes at most", () =>
+  it.effect("of a runner whose clock is a year ahead block later changes for some minutes at most", () =>
     Effect.gen(function* () {
       const objects = Objects.make(makeBlobs(), { cacheBytes: 1024 * 1024 })
       const year = 365 * 24 * 60 * 60 * 1000

@@ -31,7 +31,7 @@ const until = (test: Effect.Effect<boolean, unknown>): Effect.Effect<void, unkno
   Effect.flatMap(test, (isTrue) => (isTrue ? Effect.void : Effect.andThen(Effect.sleep("5 millis"), until(test))))
 
 describe("a transaction of snapshots", () => {
-  it.live("that fails leaves what another layer has written meanwhile", () =>
+  it.live("that fails keeps the files that another layer has written meanwhile", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const one = yield* open(stores)
@@ -72,7 +72,7 @@ describe("a transaction of snapshots", () => {
     })
   )
 
-  it.live("in another one discards only its own changes when it fails", () =>
+  it.live("inside another transaction discards only its own changes when it fails", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs, snapshots } = yield* open(stores)
@@ -87,7 +87,7 @@ describe("a transaction of snapshots", () => {
     })
   )
 
-  it.live("of two workspaces, one in the other: each commits or discards its own changes", () =>
+  it.live("may contain a transaction of another workspace, and each commits or discards its own changes", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const one = yield* open(stores)
@@ -108,7 +108,7 @@ describe("a transaction of snapshots", () => {
     })
   )
 
-  it.effect("that fails after a collection leaves the old tree whole", () =>
+  it.effect("that fails after a collection keeps the old tree complete", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs, snapshots } = yield* open(stores)
@@ -194,7 +194,7 @@ describe("a transaction beside another writer", () => {
       })
     )
 
-  it.effect("that takes hours stores its content again, so that a later collection leaves the content", () =>
+  it.effect("that takes hours stores its content again, so that a later collection keeps it", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const opened = yield* open(stores)

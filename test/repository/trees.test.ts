@@ -57,7 +57,7 @@ const forEachSeed = (check: (next: (below: number) => number, seed: string) => E
 const makeObjects = () => Objects.make(makeBlobs(), { cacheBytes: 4096 })
 
 describe("the tree of a directory", () => {
-  it.effect("has the last entry of each name, sorted by bytes", () =>
+  it.effect("has the last entry that was set for each name, sorted by bytes", () =>
     forEachSeed((next, seed) =>
       Effect.gen(function* () {
         const changes = makeChanges(next, 150)
@@ -98,7 +98,7 @@ describe("the tree of a directory", () => {
     )
   )
 
-  it.effect("differs from another tree in the names whose entries differ", () =>
+  it.effect("has exactly the differences from another tree whose entries differ", () =>
     forEachSeed((next, seed) =>
       Effect.gen(function* () {
         const [first, second] = [makeChanges(next, 120), makeChanges(next, 40)]
@@ -122,7 +122,7 @@ describe("the tree of a directory", () => {
     )
   )
 
-  it.effect("a change among 100,000 names stores few nodes and reads few nodes", () =>
+  it.effect("needs few reads and few new nodes for a change among 100,000 names", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const objects = Objects.make(blobs, { cacheBytes: 1024 })

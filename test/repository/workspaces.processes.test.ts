@@ -145,7 +145,7 @@ afterAll(clean)
 
 describePostgres("three runners on Postgres", () => {
   it.live(
-    "a change whose runner dies between its commit and its answer is made once, and is answered",
+    "make a change once, and answer it, if the first runner dies between commit and answer",
     () =>
       Effect.gen(function* () {
         const { url } = yield* Effect.promise(server)
@@ -165,7 +165,7 @@ describePostgres("three runners on Postgres", () => {
   )
 
   it.live(
-    "killed runners lose no answered change, and double none",
+    "lose no confirmed change and make none twice when runners are killed",
     () =>
       survive("killed ", (runners) =>
         Effect.gen(function* () {
@@ -183,7 +183,7 @@ describePostgres("three runners on Postgres", () => {
   )
 
   it.live(
-    "a runner that is stopped past its lease and continued loses no answered change, and doubles none",
+    "lose no confirmed change and make none twice when a runner is paused beyond its lease",
     () =>
       survive("stopped ", ([, runner]) =>
         Effect.gen(function* () {

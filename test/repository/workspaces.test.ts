@@ -47,7 +47,7 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(sharedRunner))
   )
 
-  it.live("makes a change once that arrives twice", () =>
+  it.live("makes a change once if the change arrives twice", () =>
     Effect.gen(function* () {
       const call = yield* raw("twice")
       const first = yield* call.write(append("id", "line\n"))
@@ -130,7 +130,7 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(runner({}, {}, stores)))
   })
 
-  it.live("fails with Unavailable if its runner has as many workspaces in use as it may have", () =>
+  it.live("fails with Unavailable if its runner has reached the maximum number of workspaces in use", () =>
     Effect.gen(function* () {
       const fs = yield* Workspaces.client("first", { timeout: "200 millis" })
       const error = yield* Effect.flip(Workspaces.client("second", { timeout: "200 millis" }))
@@ -147,7 +147,7 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(runner({}, { runnerAddress: Option.none() })))
   )
 
-  it.live("stops a change of a caller that is interrupted", () =>
+  it.live("interrupts a change if its caller is interrupted", () =>
     Effect.gen(function* () {
       const fs = yield* Workspaces.client("interrupted")
       yield* fs.write("a.txt", "old")

@@ -14,16 +14,19 @@ export interface EntryAttributes {
 export const defaultFileMode = 0o644
 export const defaultDirectoryMode = 0o755
 
-/** The prefix of the headers with metadata of this library. */
+/** The prefix of this library's metadata headers. */
 export const metadataPrefix = "x-amz-meta-fs-algebra-"
 const modeHeader = `${metadataPrefix}mode`
 const timeHeader = `${metadataPrefix}mtime`
 const linkHeader = `${metadataPrefix}link`
 
-/** The largest time of a Date, in milliseconds. */
+/** The maximum time of a `Date`, in milliseconds. */
 const maxMillis = 8.64e15
 
-/** S3 permits 2 KiB of metadata. The other attributes need less than 256 bytes. */
+/**
+ * The maximum length of an encoded link target. S3 permits 2 KiB of metadata, and the other attributes need less than 256
+ * bytes.
+ */
 const maxLinkHeader = 1792
 
 const targetOf = (text: string): string | undefined => {
@@ -54,8 +57,8 @@ export const headersOf = ({ link, mode, modifiedMillis }: EntryAttributes): Reco
 })
 
 /**
- * The size of each object that is a symlink. A listing contains no metadata, so that it asks only for that of objects of this
- * size.
+ * The size of each object that is a symlink. A listing contains no metadata, so the backend reads the metadata only of objects
+ * of this size.
  */
 export const linkSize = 1067
 

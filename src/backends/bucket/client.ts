@@ -1,7 +1,7 @@
 /**
- * Signed requests to a store that speaks S3: retries, timeouts, and the faults of refused requests.
+ * Signed requests to an S3-compatible store: retries, timeouts, and the faults of refused requests.
  *
- * A request whose answer was lost may have been applied. `isRepeated` of an answer says so, because only the caller knows
+ * A request whose answer was lost may have been applied. The next answer then has `isRepeated`, because only the caller knows
  * how to find out.
  */
 import type * as Aws4fetch from "aws4fetch"
@@ -28,13 +28,16 @@ export interface Credentials {
   readonly sessionToken?: Redacted.Redacted | undefined
 }
 
-/** The patience of a client. */
+/** The retries and timeouts of a client. */
 export interface Patience {
-  /** The number of times that a request is sent. */
+  /** The maximum number of attempts for a request. */
   readonly attempts: number
-  /** The time for one attempt, its answer included. Requests with a body get one second more for each 128 KiB. */
+  /** The timeout of one attempt, including its answer. Each 128 KiB of a request's body add one second. */
   readonly requestMillis: number
-  /** The pause before the second attempt. Each further pause is twice as long; all are shortened by chance. */
+  /**
+   * The pause before the second attempt. Each further pause is twice as long. Each pause is shortened at random, to half at
+   * most.
+   */
   readonly pauseMillis: number
 }
 
@@ -55,11 +58,11 @@ export interface Call {
   readonly query?: Readonly<Record<string, string>> | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly body?: Uint8Array | undefined
-  /** The largest body of an answer, in bytes. @default 16 MiB */
+  /** The maximum size of an answer's body, in bytes. @default 16 MiB */
   readonly maxBytes?: number | undefined
-  /** The bytes that the store itself handles, for which it gets time as for the bytes of a body. */
+  /** The number of bytes that the store itself processes. The timeout grows with them as with the bytes of a body. */
   readonly workBytes?: number | undefined
-  /** True for slow work: the store may begin its answer with 200, and report a failure in the body. */
+  /** True for slow requests. The store may then answer with the status 200, and report a failure in the body. */
   readonly answersLate?: boolean | undefined
 }
 
@@ -67,20 +70,20 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly body: Uint8Array
-  /** True if an earlier attempt may have been applied: its answer was lost, or was a failure of the server. */
+  /** True if an earlier attempt may have been applied, because its answer was lost or was a server error. */
   readonly isRepeated: boolean
 }
 
 export interface Client {
-  /** Sends a request until the store answers it. The status of the answer may be any below 500 except 429. */
+  /** Sends a request until the store answers with a status that is not transient (see `isTransient`). */
   readonly send: (call: Call) => Effect.Effect<Answer, Fault>
   /** Converts an answer that the caller does not expect. */
   readonly refused: (answer: Answer) => Effect.Effect<never, Fault>
   /** Converts the refusal of a part of a request. */
   readonly faultOf: (refusal: Pick<Refusal, "code" | "message" | "status">) => Fault
-  /** The number of times that a request, or a part of it that the store refuses for now, is sent. */
+  /** The maximum number of attempts for a request, or for a part of it that the store has temporarily refused. */
   readonly attempts: number
-  /** The pause after so many attempts. */
+  /** Waits after `done` attempts. */
   readonly pause: (done: number) => Effect.Effect<void>
   /** Returns the name of an object for the header `x-amz-copy-source`. */
   readonly sourceOf: (key: string) => string
@@ -109,8 +112,8 @@ const urlOf = ({ bucket, endpoint }: Target, { key, query }: Call): string => {
 }
 
 /**
- * The control characters that XML forbids, as such and as references. radosgw repeats the prefix of a listing as it was sent,
- * with such characters.
+ * The control characters that XML forbids, as characters and as references. radosgw returns the prefix of a listing unchanged,
+ * even with such characters.
  */
 const forbidden = /[\u0000-\u0008\u000b\u000c\u000e-\u001f]|&#x0*1?[0-9a-f];|&#0*(?:[12]?[0-9]|3[01]);/gi
 
@@ -153,7 +156,7 @@ const refusalOf = ({ body, headers, status }: Answer): Effect.Effect<Refusal> =>
     region: headers["x-amz-bucket-region"] ?? (textOf(root, "Region") || undefined)
   }))
 
-/** The longest part of a store's own message that a fault shows. */
+/** The maximum length of a store's own message in a fault. */
 const maxMessage = 200
 
 const faultOf = ({ bucket, endpoint, region }: Target, refusal: Omit<Refusal, "region"> & Partial<Refusal>): Fault => {
@@ -212,7 +215,7 @@ const faultOf = ({ bucket, endpoint, region }: Target, refusal: Omit<Refusal, "r
   return status >= 500 ? unavailable(`${why} to each attempt; try again later`) : ioError(why, `HTTP${status}`)
 }
 
-/** Statuses after which the same request may succeed. */
+/** Tests whether the same request may succeed later. */
 export const isTransient = (status: number): boolean => status === 429 || (status >= 500 && status !== 501 && status !== 507)
 
 /** The statuses of failures that a store reports in the body of an answer with the status 200. */
@@ -229,10 +232,10 @@ const statusOfCode: Readonly<Record<string, number>> = {
   SlowDown: 503
 }
 
-/** Returns the status that a store would answer to a request of its own, by the code of an error in a body. */
+/** Returns the status that belongs to an error code, for errors that a store reports in a body. */
 export const statusOf = (code: string): number => statusOfCode[code] ?? 400
 
-/** Statuses that prove that the request was not applied. */
+/** Tests whether the status proves that the request was not applied. */
 const isRejected = (status: number): boolean => status === 429 || status === 503
 
 type Attempt = { readonly _tag: "Answered"; readonly answer: Answer } | { readonly _tag: "Lost"; readonly fault: Fault }
@@ -250,7 +253,7 @@ const causeOf = (error: unknown): string => {
 const tooLarge = (maxBytes: number): Fault =>
   ioError(`the store sent more than the ${maxBytes} bytes that were asked for`, "EPROTO")
 
-/** The header with the SHA-256 of the body, which is signed and which the store compares with the body. */
+/** The header with the SHA-256 of the body. The header is signed, and the store compares it with the body. */
 export const hashHeader = "x-amz-content-sha256"
 
 const defaultMaxBytes = 16 * 1024 * 1024
@@ -261,7 +264,7 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
     const { credentials, patience, region } = target
     const signer = credentials === undefined ? undefined : yield* loadSigner
     const http = yield* Effect.provide(HttpClient.HttpClient, FetchHttpClient.layer)
-    /** The keys that signing derives from the secret, one for each day. */
+    /** The signing keys that are derived from the secret, one for each day. */
     const cache = new Map<string, ArrayBuffer>()
     /** The time of the store minus the time of this machine. */
     let skewMillis = 0
@@ -322,7 +325,7 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
         return { _tag: "Answered", answer: { status, headers: response.headers, body, isRepeated } } as const
       }).pipe(
         Effect.provideService(HttpClient.TracerPropagationEnabled, false),
-        // A redirect would send the request, and what it writes, to a place that nobody named.
+        // A redirect would send the request and its content to a server that the options do not name.
         Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
         Effect.catch((error): Effect.Effect<Attempt, Fault> => {
           if ("_tag" in (error as object) && (error as Fault)._tag === "IoError") return Effect.fail(error as Fault)
@@ -343,7 +346,7 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
         })
       )
 
-    /** Corrects the clock if the store refuses the time of a request. Returns true once. */
+    /** Corrects `skewMillis` if the store refuses the time of a request. Returns true if the request can be sent again. */
     const correctClock = (answer: Answer): Effect.Effect<boolean> =>
       answer.status !== 403 || skewMillis !== 0
         ? Effect.succeed(false)

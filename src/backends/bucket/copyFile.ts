@@ -1,8 +1,8 @@
 /**
  * Copies files within the store, so that their bytes do not pass through this program.
  *
- * A store may ignore the conditions of copies. Which ones it obeys is tested before the first copy. A file is copied by the
- * store only if that keeps what a write of its content would keep; otherwise the request is declined.
+ * A store may ignore the conditions of copies. A test before the first copy shows which conditions it obeys. The store copies a
+ * file only if the copy gives the same guarantees as a write of the content. Otherwise the request is declined.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -29,13 +29,13 @@ import {
 import { otherTag } from "./probe.ts"
 import type { Settings } from "./port.ts"
 
-/** The copies that a store makes. */
+/** The copies that a store supports. */
 interface Copies {
   /** True if the store copies whole objects. */
   readonly whole: boolean
-  /** True if it obeys the conditions on the target of a copy. */
+  /** True if the store obeys conditions on the target of a copy. */
   readonly isConditional: boolean
-  /** True if it copies ranges of an object, and only of the object with the given tag. */
+  /** True if the store copies ranges of an object, and only of the object with the given tag. */
   readonly ranges: boolean
 }
 
@@ -45,7 +45,7 @@ const concurrentParts = 4
 const modeChanged: Fault = ioError("the permission bits of the target changed while it was copied; copy it again", "EAGAIN")
 const changed: Fault = ioError("the object changed while it was copied; copy it again", "ESTALE")
 
-/** Tests on objects of its own how the store copies. */
+/** Tests which copies the store supports, with objects of its own. */
 const probe = ({
   objects,
   prefix,
@@ -62,7 +62,7 @@ const probe = ({
     const stored = yield* objects.put(key, bytes, sha256(bytes), noCondition, form)
     const from = { key, etag: stored._tag === "Stored" ? stored.etag : "", sizeBytes: bytes.length }
     const whole = yield* orFalse(Effect.map(refuses(from, noCondition), (isRefused) => !isRefused))
-    // The target exists now, and does not have the other tag.
+    // The target exists now, and its tag is not `otherTag`.
     const isConditional = whole && (yield* orFalse(refuses(from, absent))) && (yield* orFalse(refuses(from, otherTag)))
     const ranges = yield* orFalse(
       Effect.acquireUseRelease(
@@ -81,7 +81,7 @@ const probe = ({
   return Effect.ensuring(run, Effect.andThen(remove(key), remove(copyKey)))
 }
 
-/** Tests whether the store refused the request as such, so that a write of the content can still succeed. */
+/** Tests whether the store refused this kind of request, so that a write of the content may still succeed. */
 const isRefusal = (fault: Fault): boolean =>
   (fault._tag === "AccessDenied" && fault["why"] === "permission") ||
   (fault._tag === "IoError" && (fault["code"] === "ENOTSUP" || String(fault["code"]).startsWith("HTTP4")))
@@ -116,7 +116,7 @@ export const makeCopyFile = ({
     known === undefined ? Effect.tap(probe(settings), (found) => Effect.sync(() => (known = found))) : Effect.succeed(known)
   )
 
-  /** Returns how the store can copy an object of this size without a weaker guarantee than that of a write. */
+  /** Returns how the store can copy an object of this size with the same guarantees as a write. */
   const wayOf = (sizeBytes: number, { isConditional, ranges, whole }: Copies): "whole" | "ranges" | undefined => {
     const isStream = sizeBytes > sizes.part
     if (whole && sizeBytes <= sizes.copy && (isConditional || !support.put || (isStream && !support.complete))) return "whole"
@@ -129,10 +129,10 @@ export const makeCopyFile = ({
     Effect.gen(function* () {
       if (stored._tag === "Refused") {
         const now = yield* objects.head(from.key)
-        // The condition on the target failed if the source is the same.
+        // If the source is unchanged, the condition on the target failed.
         return now !== undefined && isSameTag(now.etag, from.etag) ? undefined : yield* Effect.fail(located(changed, path))
       }
-      // Some stores ignore the condition on the source, and have copied what replaced it.
+      // Some stores ignore the condition on the source, and may have copied an object that replaced it.
       if (isSameTag(stored.etag, from.etag)) keepVersion(from, key, stored.etag)
       return yield* statStored(to, key, stored.etag, from.sizeBytes)
     })
@@ -157,7 +157,7 @@ export const makeCopyFile = ({
     )
   }
 
-  /** Copies the ranges as parts of an upload, which replaces the target when it is completed. */
+  /** Copies ranges as the parts of an upload. The upload replaces the target when it is completed. */
   const copyRanges = (request: Copied, from: ObjectHead & Source, toKey: string): Effect.Effect<FileStat, Fault> => {
     const { mode, path, to } = request
     return Effect.gen(function* () {
@@ -179,7 +179,7 @@ export const makeCopyFile = ({
               { concurrency: concurrentParts }
             )
             const completed = publish(to, mode, support.complete, (key, present, condition) =>
-              // The store takes the metadata at the start of an upload.
+              // The metadata of an object is fixed when its upload starts.
               settings.metadata && present?.attributes.mode !== before?.attributes.mode
                 ? Effect.fail(modeChanged)
                 : Effect.flatMap(objects.complete(upload, parts, condition, support.form), (stored) =>
@@ -194,7 +194,7 @@ export const makeCopyFile = ({
     })
   }
 
-  /** Tests whether the store gets the metadata of other programs back as it sent it. */
+  /** Tests whether the metadata of other programs is ASCII, so that it can be sent back unchanged. */
   const isPlain = ({ foreign }: ObjectHead): boolean => Object.values(foreign).every((value) => /^[\x20-\x7e]*$/.test(value))
 
   return (request) =>
@@ -204,7 +204,7 @@ export const makeCopyFile = ({
         key === undefined ? Effect.succeed(undefined) : Effect.map(objects.head(key), (head) => head && { ...head, key })
       )
       const from = yield* Effect.mapError(source, (fault) => located(fault, path))
-      // A small file is faster by its content, and the engine reports missing files.
+      // A small file is copied faster through this program, and the engine reports missing files.
       if (from === undefined || from.sizeBytes <= sizes.firstRead || !isPlain(from)) return Option.none()
       const toKey = yield* keyOf(to)
       const found = yield* copies

@@ -5,8 +5,8 @@ import { Buffer } from "../../runtime/buffer.ts"
 import { escapeName } from "../../runtime/escapedName.ts"
 
 /**
- * The first character of a path segment that addresses a name which no path can express. Callers cannot send it, because
- * paths contain no control characters.
+ * The first character of a segment for a name that no path can express. Callers cannot send such a segment, because paths
+ * contain no control characters.
  */
 const mark = "\u0000"
 
@@ -24,12 +24,12 @@ const pathToKey = (path: FsPath): string => path.split("/").map(rawOf).join("/")
 export const fileKey = (prefix: string, path: FsPath): string | undefined =>
   path === root || path.slice(path.lastIndexOf("/") + 1).startsWith(`${mark}d`) ? undefined : prefix + pathToKey(path)
 
-/** Returns the key of a directory's marker, with which the keys of all its entries begin. */
+/** Returns the key of a directory's marker. The keys of all its entries begin with this key. */
 export const directoryKey = (prefix: string, path: FsPath): string => (path === root ? prefix : `${prefix + pathToKey(path)}/`)
 
 /**
- * Tests whether HTTP clients change the key. They remove the segments "." and ".." from addresses, so these objects cannot
- * be reached.
+ * Tests whether HTTP clients change the key. They remove the segments "." and ".." from URLs, so they cannot reach such an
+ * object.
  */
 export const isUnreachable = (key: string): boolean => key.split("/").some((segment) => segment === "." || segment === "..")
 
@@ -49,7 +49,8 @@ export const childOf = (
     name: isShadowed ? `${escaped}\\x2f` : escaped === "" ? "\\x2f" : escaped,
     kind,
     addressable: false,
-    // The key that ends in an empty name is the marker of the directory above, so this name is always a directory.
+    // A key that ends in an empty name would be the marker of the directory above. So an entry with an empty name is always a
+    // directory.
     key: `${mark}${isShadowed || name === "" ? "d" : "r"}${name}`,
     ...size
   }

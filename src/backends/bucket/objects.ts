@@ -34,7 +34,7 @@ export interface Page {
   readonly next: string | undefined
 }
 
-/** The condition of a write. A store that fails it answers 412. */
+/** The condition of a write. If it is not met, the store answers 412. */
 export type Condition =
   | { readonly _tag: "None" }
   | { readonly _tag: "Absent" }
@@ -43,7 +43,9 @@ export type Condition =
 export const noCondition: Condition = { _tag: "None" }
 export const absent: Condition = { _tag: "Absent" }
 
-/** The form of an entity tag in `If-Match` of a write. radosgw compares the quotes too, so it needs the bare tag. */
+/**
+ * The form of an entity tag in `If-Match` of a write. radosgw needs the tag without quotes, because it compares the quotes too.
+ */
 export type TagForm = "quoted" | "bare"
 
 /** The metadata of a new object. */
@@ -54,7 +56,7 @@ const labelHeaders = ({ attributes, foreign }: Labels): Record<string, string> =
   ...(attributes === undefined ? {} : headersOf(attributes))
 })
 
-/** The largest number of parts that S3 permits. */
+/** The maximum number of parts that S3 permits. */
 export const maxParts = 10_000
 
 export const tooManyParts = (partSize: number): Fault =>
@@ -71,7 +73,7 @@ export interface Part {
   readonly etag: string
 }
 
-/** The etag of the stored object, or the reason why the condition failed. */
+/** The result of a write: the tag of the stored object, or `Refused` if the condition failed. */
 export type Stored = { readonly _tag: "Stored"; readonly etag: string } | { readonly _tag: "Refused" }
 
 export const refusedWrite: Stored = { _tag: "Refused" }
@@ -154,10 +156,10 @@ const pageOf = (root: Xml.Element | undefined): Page | undefined => {
   return { objects, prefixes, next: textOf(root, "IsTruncated") === "true" && token !== "" ? token : undefined }
 }
 
-/** Tests whether XML carries the key unchanged to any store. Some remove blanks at the ends. */
+/** Tests whether any store reads the key unchanged from XML. Some stores remove blanks at both ends. */
 export const isBatchable = (key: string): boolean => key === key.trim() && !/[\0-\x1f\x7f\ufffe\uffff]/.test(key)
 
-/** Returns the MD5 that batches carry, or `undefined` on machines whose rules forbid MD5. */
+/** Returns the MD5 of a batch's body, or `undefined` on machines that forbid MD5. */
 const md5 = (bytes: Uint8Array): string | undefined => {
   try {
     return crypto().createHash("md5").update(bytes).digest("base64")
@@ -166,7 +168,7 @@ const md5 = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-/** An object that was not deleted. Without a key, any object of the batch. */
+/** An object that was not deleted. Without a key, it may be any object of the batch. */
 export interface Failed {
   readonly key: string | undefined
   readonly fault: Fault
@@ -184,11 +186,11 @@ export type Got = { readonly head: ObjectHead; readonly bytes: Uint8Array } | "c
 export interface Objects {
   readonly head: (key: string) => Effect.Effect<ObjectHead | undefined, Fault>
   /**
-   * Reads up to `length` bytes from `offset`. With `etag`, fails unless the object still has this tag. Returns `undefined`
-   * for a missing object, and "changed" for an object with another tag or without these bytes.
+   * Reads up to `length` bytes from `offset`. Returns `undefined` for a missing object. Returns "changed" for an object whose
+   * tag is not `etag`, or that has no bytes there.
    */
   readonly get: (key: string, offset: number, length: number, etag?: string) => Effect.Effect<Got, Fault>
-  /** `hash` is the SHA-256 of the bytes, which the store compares. */
+  /** Stores an object. `hash` is the SHA-256 of the bytes, which the store checks. */
   readonly put: (
     key: string,
     bytes: Uint8Array,
@@ -197,7 +199,7 @@ export interface Objects {
     form: TagForm,
     labels?: Labels
   ) => Effect.Effect<Stored, Fault>
-  /** Returns false if the condition failed. A missing object counts as deleted. */
+  /** Deletes an object. Returns false if the condition failed. A missing object counts as deleted. */
   readonly remove: (key: string, condition: Condition, form: TagForm) => Effect.Effect<boolean, Fault>
   readonly list: (options: {
     readonly prefix: string
@@ -206,15 +208,15 @@ export interface Objects {
     readonly after?: string | undefined
   }) => Effect.Effect<Page, Fault>
   /**
-   * Deletes up to 1,000 objects in one request, and returns those that are not deleted. A missing object counts as deleted.
-   * Returns `undefined` if the store does not take the request.
+   * Deletes up to 1,000 objects in one request, and returns the objects that were not deleted. A missing object counts as
+   * deleted. Returns `undefined` if the store does not support the request.
    */
   readonly removeMany: (keys: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Failed> | undefined, Fault>
-  /** The number of times that deletions are sent, and the pause after so many. */
+  /** The maximum number of attempts of a deletion, and the pause after each attempt. */
   readonly patience: Pick<Client, "attempts" | "pause">
   /**
-   * Copies an object of at most 5 GiB in the store, if it still has the tag. `Refused` says that one of the two conditions
-   * failed.
+   * Copies an object of at most 5 GiB in the store, if it still has the tag. Returns `Refused` if the condition on the source
+   * or the target failed.
    */
   readonly copy: (
     from: Source,
@@ -223,7 +225,7 @@ export interface Objects {
     form: TagForm,
     labels: Labels
   ) => Effect.Effect<Stored, Fault>
-  /** Copies a range of an object as a part. Returns `undefined` if the object is not the one with the tag. */
+  /** Copies a range of an object as a part. Returns `undefined` if the object no longer has the tag. */
   readonly copyPart: (
     upload: Upload,
     number: number,
@@ -241,7 +243,7 @@ export interface Objects {
   readonly abort: (upload: Upload) => Effect.Effect<void, Fault>
 }
 
-/** The object that is copied. */
+/** The source of a copy. */
 export interface Source {
   readonly key: string
   readonly etag: string
@@ -263,7 +265,7 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
       return Number.isSafeInteger(sizeBytes) ? Effect.succeed(headOf(answer, sizeBytes)) : Effect.fail(malformed)
     })
 
-  /** Finds out whether a write whose answer was lost has been applied: the object then has the id of this write. */
+  /** Finds out whether a write whose answer was lost was applied: if so, the object has the id of this write. */
   const settle = (key: string, writeId: string): Effect.Effect<Stored, Fault> =>
     Effect.map(head(key), (found): Stored => (found?.writeId === writeId ? { _tag: "Stored", etag: found.etag } : refusedWrite))
 
@@ -395,7 +397,7 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
             range: `bytes=${offset}-${offset + length - 1}`,
             ...(etag === undefined ? {} : { "if-match": `"${bare(etag)}"` })
           },
-          // An error has a document of its own, also where few bytes are asked for.
+          // An error has an XML document, which may be longer than the requested range.
           maxBytes: Math.max(length, 64 * 1024)
         }),
         (answer): Effect.Effect<Got, Fault> => {
@@ -405,7 +407,7 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
               fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)
             )
           }
-          // A store may send a small object whole.
+          // A store may ignore the range, and send a small object whole.
           if (answer.status === 200 && offset === 0 && answer.body.length <= length) {
             return Effect.succeed({ head: headOf(answer, answer.body.length), bytes: answer.body })
           }

@@ -13,14 +13,14 @@ import * as Port from "./port.ts"
 import { probe, type Support, unconditional } from "./probe.ts"
 
 /**
- * The bucket, and the rules of a layer.
+ * The options of a filesystem on a bucket.
  *
  * @category models
  * @since 0.1.0
  */
 export interface BucketOptions extends CommonOptions {
   readonly bucket: string
-  /** The keys of the files begin with this prefix. A slash is added if the prefix does not end in one. @default "" */
+  /** The prefix of the keys of all files. If it is not empty and does not end in a slash, a slash is added. @default "" */
   readonly prefix?: string | undefined
   /** The address of the store, such as `http://127.0.0.1:9000`. @default AWS S3 in the region */
   readonly endpoint?: string | undefined
@@ -38,19 +38,19 @@ export interface BucketOptions extends CommonOptions {
       }
     | undefined
   /**
-   * True to keep permission bits, times and symlinks as metadata of the objects. A listing then asks for the metadata of each
-   * object of 1,067 bytes, because symlinks have this size. @default false
+   * If true, permission bits, times and symlinks are stored as metadata of the objects. A listing then reads the metadata of
+   * each object of 1,067 bytes, because symlinks have this size. @default false
    */
   readonly metadata?: boolean | undefined
   /**
-   * True to refuse a store that ignores the conditions of writes. False to write without conditions: versions are then
-   * compared before the write, and a program that writes in between is overwritten.
+   * If true, a store that ignores write conditions is refused. If false, writes have no conditions. Versions are then compared
+   * before a write, and a change that another program makes in between is overwritten.
    * @default true
    */
   readonly conditional?: boolean | undefined
 }
 
-/** The settings that tests change. */
+/** The settings that only tests change. */
 export interface Tuning {
   readonly patience?: Partial<Client.Patience>
   readonly sizes?: Partial<Port.Sizes>
@@ -155,7 +155,7 @@ const openPort = (options: BucketOptions, endpoint: string, tuning: Tuning): Eff
   })
 
 const toError = (fault: Fault): BackendError | InvalidArgument => {
-  // The options name no entry, so a refusal by the store means that the store is not available to this program.
+  // The options name no entry, so this program cannot use the store if the store refuses a request.
   const { detail } = fault as { readonly detail?: string }
   return promote(
     fault._tag === "AccessDenied" || fault._tag === "NotFound" ? unavailable(detail ?? "the bucket was not found") : fault,
@@ -181,7 +181,7 @@ const withEndpoint = <A>(
 export const open = (options: BucketOptions, tuning: Tuning = {}): Effect.Effect<Backend, BackendError | InvalidArgument> =>
   withEndpoint(options, (endpoint) => openPort(options, endpoint, tuning))
 
-/** Opens a bucket for other uses than a filesystem. Fails with Unavailable if the store ignores the conditions of writes. */
+/** Opens a bucket for other uses than a filesystem. Fails with Unavailable if the store ignores write conditions. */
 export const openConditional = (
   options: BucketOptions,
   tuning: Tuning = {}

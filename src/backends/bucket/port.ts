@@ -47,15 +47,18 @@ import { makeRemoveTree } from "./removeTree.ts"
 import { makeSetAttributes } from "./setAttributes.ts"
 
 export interface Sizes {
-  /** The bytes that opening a file reads. A file of at most this size is pinned. */
+  /** The number of bytes that are read when a file is opened. An open file of at most this size keeps its content. */
   readonly firstRead: number
-  /** The size of each part of a stream. A shorter stream is one plain write. */
+  /** The size of each part of a stream, in bytes. A shorter stream is one plain write. */
   readonly part: number
-  /** The largest file that an append may result in. */
+  /** The maximum size of a file after an append, in bytes. */
   readonly append: number
-  /** The largest object that the store copies in one request. S3 permits 5 GiB, but answers after the whole work. */
+  /**
+   * The maximum size of an object that the store copies in one request, in bytes. S3 permits 5 GiB, but answers only after the
+   * whole copy.
+   */
   readonly copy: number
-  /** The most objects that one request deletes. */
+  /** The maximum number of objects that one request deletes. */
   readonly batch: number
 }
 
@@ -67,10 +70,13 @@ export const defaultSizes: Sizes = {
   batch: 1000
 }
 
-/** The largest range of one request. */
+/** The maximum length of a range in one request, in bytes. */
 const maxRange = 8 * 1024 * 1024
 
-/** The number of directories that a walk lists at the same time, and of links that a listing looks at. */
+/**
+ * The number of directories that a walk lists at the same time, and of possible symlinks that a listing checks at the same
+ * time.
+ */
 const concurrentLists = 16
 
 /** The number of small files that are read at the same time. */
@@ -81,7 +87,7 @@ const modeChanged: Fault = ioError("the permission bits changed while the stream
 const unreachable: Fault = invalidPath('its key has a segment "." or "..", which no request can express')
 const crossDevice: Fault = ioError("a bucket cannot rename; the entry must be copied", "EXDEV")
 
-/** Makes a cache of the versions of objects, by key and tag. A tag belongs to one content, so an entry never becomes wrong. */
+/** Makes a cache of the versions of objects, by key and tag. A tag belongs to one content, so an entry never becomes outdated. */
 const makeVersions = (limit: number) => {
   const versions = new Map<string, string>()
   return {
@@ -98,13 +104,13 @@ export interface Settings {
   readonly objects: Objects
   readonly support: Support
   readonly prefix: string
-  /** The address of the bucket, which identifies its objects. */
+  /** The address of the bucket, from which the identities of files are made. */
   readonly place: string
   readonly shownRoot: string
   readonly rules: Rules
   readonly sizes: Sizes
   readonly bestEffort: ReadonlyArray<string>
-  /** True to keep modes, times and symlinks as metadata. */
+  /** If true, modes, times and symlinks are stored as metadata. */
   readonly metadata: boolean
 }
 
@@ -141,7 +147,7 @@ export const makePort = (settings: Settings): Backend => {
 
   const modifiedAt = (millis: number | undefined) => (millis === undefined ? {} : { modifiedAt: DateTime.makeUnsafe(millis) })
 
-  /** Returns the target of a symlink. A listing knows a symlink by its size, so that every call decides by the size too. */
+  /** Returns the target of a symlink. A listing recognizes a symlink by its size, so every other call also tests the size. */
   const linkOf = ({ attributes, sizeBytes }: Pick<ObjectHead, "attributes" | "sizeBytes">): string | undefined =>
     metadata && sizeBytes === linkSize ? attributes.link : undefined
 
@@ -188,7 +194,7 @@ export const makePort = (settings: Settings): Backend => {
         : directory
           ? Effect.void
           : Effect.flatMap(Effect.exit(requireParent(above)), (exit) =>
-              // A missing directory below a missing directory is missing; below a file, nothing can be.
+              // If the directory above is missing too, report a missing directory. If a file is above, report that instead.
               Exit.isSuccess(exit) ? Effect.fail(notFound) : exit
             )
     )
@@ -257,7 +263,7 @@ export const makePort = (settings: Settings): Backend => {
       if (key === undefined || path === root) return yield* Effect.fail(notAFile)
       let first = yield* objects.get(key, 0, sizes.firstRead)
       if (first === "changed") {
-        // No byte range of an empty object exists.
+        // An empty object has no byte ranges.
         const head = yield* objects.head(key)
         if (head !== undefined && head.sizeBytes > 0) return yield* Effect.fail(changed)
         first = head && { head, bytes: new Uint8Array() }
@@ -269,7 +275,7 @@ export const makePort = (settings: Settings): Backend => {
       return handleOf(path, key, head, bytes)
     })
 
-  /** Reads a small file in one request. Any other entry is `undefined`. */
+  /** Reads a small file in one request. Returns `undefined` for any other entry. */
   const readSmall = (path: FsPath, maxBytes: number): Effect.Effect<Request.Whole | undefined, Fault> =>
     Effect.gen(function* () {
       const key = yield* keyOf(path)
@@ -282,7 +288,9 @@ export const makePort = (settings: Settings): Backend => {
         : { stat: fileStat(path, key, head), bytes }
     })
 
-  /** Fails because a read found another object. Under a claim, the claim begins again. */
+  /**
+   * Fails because the object was replaced during a read. Under a claim, fails with `overtaken`, so that the claim starts again.
+   */
   const changedAt = (path: FsPath): Effect.Effect<never, Fault> =>
     Effect.flatMap(claimOf(path), (claim) => Effect.fail(claim === undefined ? changed : overtaken))
 
@@ -315,14 +323,14 @@ export const makePort = (settings: Settings): Backend => {
     return { stat: fileStat(path, key, head), read, version }
   }
 
-  /** Returns the stat of a file that was just stored. Its times are unknown if another program replaced it since. */
+  /** Returns the stat of a file that was just stored. The times are unknown if another program has replaced the file since. */
   const statStored = (path: FsPath, key: string, etag: string, sizeBytes: number): Effect.Effect<FileStat, Fault> =>
     Effect.map(
       Effect.catch(objects.head(key), () => Effect.succeed(undefined)),
       (head) => fileStat(path, key, head?.etag === etag ? head : { sizeBytes, modifiedMillis: undefined, attributes: {} })
     )
 
-  /** Returns the attributes of a new content of an object: it keeps the mode. */
+  /** Returns the attributes of an object after a write. The object keeps its mode. */
   const attributesAfter = (present: ObjectHead | undefined): Effect.Effect<EntryAttributes> =>
     metadata
       ? Effect.map(Clock.currentTimeMillis, (modifiedMillis) => ({ mode: present?.attributes.mode, modifiedMillis }))
@@ -331,8 +339,8 @@ export const makePort = (settings: Settings): Backend => {
   type Mode = "create" | "replace" | "append"
 
   /**
-   * Runs a write that depends on the present object, until no other program has overtaken it. `store` stores the new object
-   * under the condition.
+   * Runs a write that depends on the present object. Repeats the write if another program replaces the object first. `store`
+   * stores the new object if the condition is met.
    */
   const publish = (
     path: FsPath,
@@ -383,7 +391,7 @@ export const makePort = (settings: Settings): Backend => {
     })
   }
 
-  /** Reads a whole object of a known size. Returns `undefined` if another program replaces it meanwhile. */
+  /** Reads a whole object of a known size. Returns `undefined` if another program replaces the object meanwhile. */
   const readWhole = (key: string, { etag, sizeBytes }: ObjectHead): Effect.Effect<Uint8Array | undefined, Fault> =>
     Effect.gen(function* () {
       const parts: Array<Uint8Array> = []
@@ -431,7 +439,7 @@ export const makePort = (settings: Settings): Backend => {
     })
 
   /**
-   * Writes a stream in parts of one size, so that memory stays flat. The object appears when the upload is completed. A
+   * Writes a stream in parts of one size, with constant memory use. The object becomes visible when the upload is completed. A
    * failed or interrupted upload is aborted.
    */
   const writeStream = <E, R>(
@@ -484,7 +492,7 @@ export const makePort = (settings: Settings): Backend => {
       })
       const completed = (done: Upload) =>
         publish(path, mode, support.complete, (key, present, condition) =>
-          // The store takes the metadata at the start of an upload.
+          // The metadata of an object is fixed when its upload starts.
           metadata && present !== undefined && present.attributes.mode !== modeAtStart
             ? Effect.fail(modeChanged)
             : Effect.flatMap(objects.complete(done, parts, condition, support.form), (stored) => {
@@ -535,7 +543,7 @@ export const makePort = (settings: Settings): Backend => {
           if ((yield* putMarker(path))._tag === "Refused") return yield* Effect.fail(alreadyExists)
         })
 
-  /** Makes the marker of a directory that another program made, so that the directory stays when it becomes empty. */
+  /** Makes the marker of a directory that has none, so that the directory still exists when it becomes empty. */
   const keepParent = (path: FsPath): Effect.Effect<void, Fault> => {
     const above = parent(path)
     return above === root

@@ -20,10 +20,10 @@ export const unconditional: Support = { put: false, form: "quoted", remove: fals
 
 const encoder = new TextEncoder()
 
-/** The condition that no object fulfils. */
+/** A condition that no object meets. */
 export const otherTag = { _tag: "Match", etag: '"00000000000000000000000000000000"' } as const satisfies Condition
 
-/** Tests the conditions of Complete on an existing object. */
+/** Tests the conditions of CompleteMultipartUpload on an existing object. */
 const probeComplete = (objects: Objects, key: string, form: TagForm): Effect.Effect<boolean, Fault> =>
   Effect.gen(function* () {
     for (const condition of [absent, otherTag]) {

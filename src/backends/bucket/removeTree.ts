@@ -1,7 +1,7 @@
 /**
  * Deletes a directory with everything in it, up to 1,000 objects in one request.
  *
- * The objects are listed in one pass without directories. Each page is deleted while the next ones are listed.
+ * The objects are listed without a delimiter, in one pass. Each page is deleted while the next pages are listed.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -67,10 +67,10 @@ export const makeRemoveTree = ({ headOf, keepParent, settings, unreachable }: Me
   return (path: FsPath): Effect.Effect<DeleteResult, Fault> =>
     Effect.gen(function* () {
       const directory = directoryKey(prefix, path)
-      /** False once the store has not taken a batch. */
+      /** False after the store has refused a batch. */
       let takesBatches = true
 
-      /** Deletes the objects in one request, and again those that the store refuses for now. */
+      /** Deletes the objects in one request. Repeats the request for objects that the store has temporarily refused. */
       const removeBatch = (keys: ReadonlyArray<string>, done = 0): Effect.Effect<void, Fault> => {
         if (!takesBatches || (keys.length === 1 && !isUnreachable(keys[0]!))) return removeEach(keys)
         return Effect.flatMap(objects.removeMany(keys), (failed): Effect.Effect<void, Fault> => {
@@ -88,7 +88,7 @@ export const makeRemoveTree = ({ headOf, keepParent, settings, unreachable }: Me
 
       const removePage = (keys: ReadonlyArray<string>): Effect.Effect<void, Fault> => {
         const batch = keys.filter(isBatchable)
-        // A store may list more than it was asked for.
+        // A store may list more objects than the limit.
         const batches = Array.from({ length: Math.ceil(batch.length / sizes.batch) }, (_, nth) =>
           removeBatch(batch.slice(nth * sizes.batch, (nth + 1) * sizes.batch))
         )
@@ -99,7 +99,7 @@ export const makeRemoveTree = ({ headOf, keepParent, settings, unreachable }: Me
       const pages = Stream.paginate(undefined as string | undefined, (after) =>
         Effect.flatMap(objects.list({ prefix: directory, limit: sizes.batch, after }), ({ next, objects }) => {
           const keys = objects.map(({ key }) => key)
-          // Nobody asked to delete what a store lists from another directory.
+          // Never delete objects of another directory, which a faulty store may list.
           return keys.every((key) => key.startsWith(directory))
             ? Effect.succeed([[keys], Option.fromUndefinedOr(next)] as const)
             : Effect.fail(malformed)
@@ -123,7 +123,7 @@ export const makeRemoveTree = ({ headOf, keepParent, settings, unreachable }: Me
       yield* removeAll(counted, removePage)
       if (!isPresent) return yield* Effect.fail(notFound)
       const isLeft = Effect.map(objects.list({ prefix: directory, limit: 1 }), (page) => page.objects.length > 0)
-      // A store may have taken a key of a batch for another one.
+      // A store may have read a key of a batch as a different key.
       if (yield* isLeft) yield* removeAll(pages, removeEach)
       if (yield* isLeft) return yield* Effect.fail(directoryNotEmpty)
       return counter.result()

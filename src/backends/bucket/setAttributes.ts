@@ -1,8 +1,8 @@
 /**
  * Changes the attributes of an entry. S3 changes metadata only together with the content, so the object is stored again.
  *
- * The tag of an object depends on its content alone. So no condition notices that another program has changed the metadata,
- * and the change looks at the object again afterwards.
+ * The tag of an object depends only on its content. So a condition cannot detect that another program has changed the metadata,
+ * and the object is read again after the change.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -39,7 +39,7 @@ interface Means {
   ) => { readonly hash: string; readonly keep: (etag: string) => void }
 }
 
-/** The number of times that a change is made again because other programs have changed the entry. */
+/** The maximum number of repetitions of a change, because other programs have changed the entry. */
 const maxRepeats = 8
 
 const noBytes = new Uint8Array()
@@ -107,7 +107,7 @@ export const makeSetAttributes = ({ hashOf, headOf, isDirectory, keyOf, linkOf, 
       )
     }
 
-    /** Changes the entry once. Returns "kept" if it has the attributes. */
+    /** Changes the entry once. Returns "kept" if the entry already has the attributes. */
     const change = Effect.gen(function* () {
       const key = yield* keyOf(path)
       const file = yield* headOf(path)
@@ -127,7 +127,7 @@ export const makeSetAttributes = ({ hashOf, headOf, isDirectory, keyOf, linkOf, 
       Effect.flatMap(change, (outcome) => {
         if (outcome === "kept") return Effect.void
         const isStored = wasStored || outcome === "stored"
-        // Another program that sets other values again and again has the last word.
+        // If another program sets different values again and again, accept its values.
         if (left === 0) return isStored ? Effect.void : Effect.fail(overtaken)
         const next = attempt(left - 1, isStored)
         return outcome === "stored" ? next : Effect.andThen(shortPause, next)

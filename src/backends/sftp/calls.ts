@@ -41,8 +41,8 @@ const attributesOf = (answer: Answer): Attributes | undefined | Refused => {
 }
 
 /**
- * Looks at several paths in one round trip. Follows no link, except at the path `followed`. Each result is an effect of its
- * own, because a failure at one path says nothing about the paths before it.
+ * Reads the attributes of several paths in one round trip. Follows no link, except at the path `followed`. Each result is a
+ * separate effect, because a failure at one path says nothing about the paths before it.
  */
 export const lookAll = (
   session: Session,
@@ -84,11 +84,11 @@ const extended = (session: Session, name: string, ...fields: ReadonlyArray<Field
 export const makeDirectory = (session: Session, path: RemotePath) => status(session, Type.mkdir, [path, {}], true)
 export const removeFile = (session: Session, path: RemotePath) => status(session, Type.remove, [path], true)
 export const removeDirectory = (session: Session, path: RemotePath) => status(session, Type.rmdir, [path], true)
-/** Renames an entry. OpenSSH refuses an existing target; the protocol requires that. */
+/** Renames an entry. Fails if the target exists, as the protocol requires. */
 export const renameNew = (session: Session, from: RemotePath, to: RemotePath) => status(session, Type.rename, [from, to], true)
 export const renameOver = (session: Session, from: RemotePath, to: RemotePath) => extended(session, posixRename, from, to)
 export const hardlink = (session: Session, from: RemotePath, to: RemotePath) => extended(session, hardlinking, from, to)
-/** Makes a link. OpenSSH expects the target first, unlike the specification. */
+/** Makes a symlink. OpenSSH expects the target first, unlike the specification. */
 export const makeLink = (session: Session, path: RemotePath, target: RemotePath) =>
   status(session, Type.symlink, [target, path], true)
 /** Sets attributes, and follows links. */
@@ -97,7 +97,7 @@ export const setAttributes = (session: Session, path: RemotePath, values: Attrib
 export const setLinkAttributes = (session: Session, path: RemotePath, values: Attributes) =>
   extended(session, lsetstat, path, values)
 
-/** Tests whether the disk below a path has no space or no entries left. */
+/** Tests whether the disk of a path has no space or no inodes left. */
 export const isDiskFull = (session: Session, path: RemotePath): Effect.Effect<boolean, Failure> =>
   !session.extensions.has(statvfs)
     ? Effect.succeed(false)
@@ -124,8 +124,8 @@ export const closeQuietly = (session: Session, open: Open): void => {
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /**
- * Opens a file or directory. Must run in an uninterruptible region. If the caller is interrupted while the request is under
- * way, the handle is closed when the answer arrives.
+ * Opens a file or directory. Must run in an uninterruptible region. If the caller is interrupted before the answer, the handle
+ * is closed when the answer arrives.
  */
 const acquire = (session: Session, request: Omit<Request, "onAnswer">, restore: Restore): Effect.Effect<Open, Failure> =>
   Effect.suspend(() => {
@@ -193,11 +193,11 @@ export const setFileAttributes = (session: Session, { handle }: Open, values: At
 export const sync = (session: Session, { handle }: Open): Effect.Effect<void, Failure> =>
   session.extensions.has(fsyncing) ? status(session, Type.extended, [fsyncing, handle], false) : Effect.void
 
-/** Copies the first bytes of a file into another file on the server. */
+/** Copies the first `length` bytes of a file into another file on the server. */
 export const copyOnServer = (session: Session, from: Open, length: number, to: Open): Effect.Effect<void, Failure> =>
   status(session, Type.extended, [copyData, from.handle, 0n, BigInt(length), to.handle, 0n], false)
 
-/** Closes a written file. Its failure may mean that bytes are lost. */
+/** Closes a written file. A failure may mean that bytes are lost. */
 export const close = (session: Session, open: Open): Effect.Effect<void, Failure> =>
   Effect.suspend(() => {
     open.isClosed = true
@@ -223,10 +223,10 @@ const split = (offset: number, length: number, part: number): ReadonlyArray<{ re
     length: Math.min(part, length - nth * part)
   }))
 
-/** The largest range of one call. */
+/** The maximum length of a range in one call, in bytes. */
 const maxRange = 8 * 1024 * 1024
 
-/** A part of a range, and the bytes of it that have been received. */
+/** A part of a range, and the bytes that have been received for it. */
 interface Part {
   readonly at: number
   readonly length: number
@@ -234,7 +234,7 @@ interface Part {
   received: number
 }
 
-/** Adds an answer to a part. A short answer is copied, so that many short ones take no more memory than the part. */
+/** Adds an answer to a part. Copies short answers, so that many short answers take no more memory than the part. */
 const addTo = (part: Part, bytes: Uint8Array): void => {
   if (bytes.length === part.length) part.bytes = bytes
   else {
@@ -252,7 +252,7 @@ export const read = (session: Session, { handle }: Open, offset: number, length:
       bytes: new Uint8Array(),
       received: 0
     }))
-    // A server may send less than was asked for. Then the rest of that part is asked for again.
+    // A server may send fewer bytes than requested. Then request the rest of the part.
     for (let open: ReadonlyArray<Part> = all; open.length > 0; open = all.filter((part) => part.received < part.length)) {
       const answers = yield* session.askAll(
         open.map(({ at, length, received }) => ({
@@ -277,7 +277,7 @@ export const read = (session: Session, { handle }: Open, offset: number, length:
     return concatenate(all.map(({ bytes }) => bytes))
   })
 
-/** Reads a file of the given size, or up to its end. A size that the server made up costs no memory. */
+/** Reads a file of the given size, or up to its end. Reserves no memory for a size that the server only claims. */
 export const readWhole = (session: Session, open: Open, size: number): Effect.Effect<Uint8Array, Failure> => {
   const parts: Array<Uint8Array> = []
   const next = (offset: number): Effect.Effect<Uint8Array, Failure> =>
@@ -321,13 +321,13 @@ const listedOf = (answer: Answer): ReadonlyArray<Listed> | undefined | Refused =
   return names
 }
 
-/** The most READDIR requests that wait for an answer. Each answer of OpenSSH has up to 100 names. */
+/** The maximum number of READDIR requests that wait for an answer. Each answer of OpenSSH has up to 100 names. */
 const maxListingRequests = 16
 
-/** The bytes of an answer with 100 names, roughly. */
+/** The approximate size of an answer with 100 names, in bytes. */
 const listingAnswerBytes = 32 * 1024
 
-/** The most bytes of all names of a directory. */
+/** The maximum size of all names of a directory together, in bytes. */
 const maxListingBytes = 64 * 1024 * 1024
 
 /**

@@ -37,7 +37,7 @@ export const loadSsh2 = Effect.tryPromise({
 
 type Known = { readonly fingerprints: ReadonlyArray<string> } | { readonly hosts: KnownHosts; readonly file: string }
 
-/** The largest known_hosts file that is read. */
+/** The maximum size of a known_hosts file, in bytes. */
 const maxKnownHostsBytes = 16 * 1024 * 1024
 
 const readKnown = ({ host, hostKeys, port }: Server): Effect.Effect<Known, DialFailure> => {
@@ -53,7 +53,7 @@ const readKnown = ({ host, hostKeys, port }: Server): Effect.Effect<Known, DialF
   })
 }
 
-/** Codes of failures that another attempt may not meet. */
+/** Converts an error of ssh2 to a failure. The failure is final if another attempt would fail in the same way. */
 const failureOf = (error: Error & { readonly level?: string }, { host, port, username }: Server): DialFailure => {
   const at = `${host}:${port}`
   if (error.level === "client-authentication") {
@@ -93,7 +93,7 @@ export const dialWith = (ssh2: typeof Ssh2, server: Server, { connectMillis, kee
         fail(passing(unavailable(`the server ${host}:${port} closed the connection before SFTP started`)))
       )
       client.on("ready", () => {
-        // Without this, each request waits 40 ms for an acknowledgement of the one before.
+        // Without this option, each request may wait 40 ms for the acknowledgement of the previous one.
         client.setNoDelay(true)
         client.subsys("sftp", (error, channel) => {
           if (error !== undefined) return fail(final(`the server ${host}:${port} does not offer SFTP to "${username}"`))
@@ -104,7 +104,7 @@ export const dialWith = (ssh2: typeof Ssh2, server: Server, { connectMillis, kee
               output: channel,
               close: () => {
                 client.end()
-                // The peer may not answer any more.
+                // The server may no longer answer.
                 setTimeout(() => client.destroy(), 1000).unref()
               }
             })

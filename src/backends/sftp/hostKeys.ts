@@ -22,7 +22,10 @@ export interface KnownHosts {
   readonly hasAuthority: boolean
 }
 
-/** Tests a name against a pattern, in which `*` stands for any characters and `?` for one. Takes time linear in both. */
+/**
+ * Tests a name against a pattern, in which `*` stands for any characters and `?` for one. The time is at most proportional to
+ * the product of both lengths.
+ */
 const matches = (pattern: string, name: string): boolean => {
   let at = 0
   let star = -1
@@ -50,7 +53,7 @@ const isHashOf = (hashed: string, name: string): boolean => {
   return crypto().createHmac("sha1", Buffer.from(salt, "base64")).update(name).digest("base64") === hash
 }
 
-/** Tests whether the patterns of a line include the host. One matching negation excludes it. */
+/** Tests whether the patterns of a line include the host. A negated pattern that matches excludes the host. */
 const includes = (patterns: string, name: string): boolean => {
   if (patterns.startsWith("|")) return isHashOf(patterns, name)
   let isIncluded = false
@@ -62,11 +65,11 @@ const includes = (patterns: string, name: string): boolean => {
   return isIncluded
 }
 
-/** Returns the name of a host in a known_hosts file. */
+/** Returns the name that a host has in a known_hosts file. */
 export const knownName = (host: string, port: number): string =>
   port === 22 ? host.toLowerCase() : `[${host.toLowerCase()}]:${port}`
 
-/** Finds the lines of a known_hosts file for a host. Lines that are not of the form are ignored, as OpenSSH does. */
+/** Finds the lines of a known_hosts file for a host. Ignores malformed lines, as OpenSSH does. */
 export const parseKnownHosts = (text: string, host: string, port: number): KnownHosts => {
   const name = knownName(host, port)
   const keys: Array<KnownKey> = []
@@ -83,7 +86,7 @@ export const parseKnownHosts = (text: string, host: string, port: number): Known
   return { keys, hasAuthority }
 }
 
-/** The signature algorithms of each type of key, the preferred first. */
+/** The signature algorithms of each type of key, in order of preference. */
 const algorithmsOfType: Readonly<Record<string, ReadonlyArray<string>>> = {
   "ssh-ed25519": ["ssh-ed25519"],
   "ecdsa-sha2-nistp256": ["ecdsa-sha2-nistp256"],
@@ -92,7 +95,7 @@ const algorithmsOfType: Readonly<Record<string, ReadonlyArray<string>>> = {
   "ssh-rsa": ["rsa-sha2-512", "rsa-sha2-256"]
 }
 
-/** Returns the algorithms to offer: first those of the known keys, so that the server sends one of these keys. */
+/** Returns the algorithms to offer. The algorithms of the known keys come first, so that the server sends one of these keys. */
 export const algorithmsFor = (keys: ReadonlyArray<KnownKey>): ReadonlyArray<string> => {
   const known = keys.filter(({ isRevoked }) => !isRevoked).map(({ type }) => type)
   const types = [...new Set([...known, ...Object.keys(algorithmsOfType)])]

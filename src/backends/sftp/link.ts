@@ -1,5 +1,5 @@
 /**
- * The connection of a filesystem: one session, which is opened again after it was lost.
+ * The connection of a filesystem: one session, which is reopened after the connection was lost.
  *
  * An operation whose connection was lost runs again on a new connection, unless the server may already have made the change.
  */
@@ -16,15 +16,18 @@ import { Lost, Refused, type Session, start, type Transport } from "./session.ts
 import { Type } from "./wire.ts"
 
 export interface Patience {
-  /** The number of times that a connection is tried. */
+  /** The maximum number of attempts to connect. */
   readonly attempts: number
-  /** The pause before the second attempt. Each further pause is twice as long; all are shortened by chance. */
+  /**
+   * The pause before the second attempt. Each further pause is twice as long. Each pause is shortened at random, to half at
+   * most.
+   */
   readonly pauseMillis: number
-  /** The time for a connection, up to the start of the SFTP session. */
+  /** The timeout for connecting, up to the start of the SFTP session. */
   readonly connectMillis: number
-  /** The time for the answer to a request. */
+  /** The timeout for the answer to a request. */
   readonly answerMillis: number
-  /** The pause between two messages that keep an idle connection alive. */
+  /** The interval between messages that keep an idle connection alive. */
   readonly keepAliveMillis: number
 }
 
@@ -48,14 +51,17 @@ export interface Link {
   /** Runs an operation. Runs it again if the connection was lost before a change was sent. */
   readonly run: <A, E, R>(use: (session: Session) => Effect.Effect<A, E | Lost, R>) => Effect.Effect<A, E | Fault, R>
   readonly session: Effect.Effect<Session, Fault>
-  /** Removes a temporary file, now or after the next connection. */
+  /** Removes a temporary file, now or after the next reconnection. */
   readonly discard: (path: RemotePath) => void
 }
 
-/** The number of times that an operation runs on a new connection. */
+/** The maximum number of times that an operation is repeated on a new connection. */
 const maxRuns = 4
 const maxPauseMillis = 5000
-/** The most temporary files that are remembered for removal. Others are removed when their directory is listed. */
+/**
+ * The maximum number of temporary files that are remembered for removal. Further files are removed when their directory is
+ * listed.
+ */
 const maxDebts = 10_000
 
 export const unsure: Fault = unavailable(
@@ -116,7 +122,7 @@ export const make = (dial: Dial, patience: Patience): Effect.Effect<Link, Fault,
         connecting = undefined
         return Deferred.done(opening, Exit.isSuccess(exit) || !Exit.hasInterrupts(exit) ? exit : Exit.fail(filesystemClosed))
       })
-      // All callers wait for one connection, so that the interruption of one of them does not end it.
+      // All callers wait for one connection attempt, which the interruption of a caller does not end.
       return Effect.uninterruptibleMask((restore) =>
         Effect.andThen(Effect.forkIn(Effect.interruptible(opened), scope), restore(Deferred.await(opening)))
       )

@@ -15,7 +15,7 @@ import { makePort } from "./port.ts"
 import { Refused, type Session } from "./session.ts"
 
 /**
- * The server, the login, and the rules of a layer.
+ * The options of a filesystem on an SSH server.
  *
  * @category models
  * @since 0.1.0
@@ -33,8 +33,8 @@ export interface SftpOptions extends CommonOptions {
   /** The socket of an SSH agent, such as the value of SSH_AUTH_SOCK. */
   readonly agent?: string | undefined
   /**
-   * SHA-256 fingerprints as ssh-keygen prints them, or the path of a known_hosts file. A server with another key is refused;
-   * the message contains its fingerprint.
+   * SHA-256 fingerprints as ssh-keygen prints them, or the path of a known_hosts file. A server with any other key is refused,
+   * and the message contains the fingerprint of that key.
    */
   readonly hostKeys: ReadonlyArray<string> | { readonly knownHosts: string }
   /**
@@ -44,20 +44,20 @@ export interface SftpOptions extends CommonOptions {
    */
   readonly durability?: "none" | "file" | undefined
   /**
-   * True to replace a file by removing it first, on servers that cannot replace it atomically. Other programs then see no
-   * file for a moment, and a lost connection can leave no file.
+   * If true, a file is removed before it is replaced, on servers that cannot replace a file atomically. Other programs then see
+   * no file for a moment, and a lost connection can leave no file.
    * @default false
    */
   readonly unsafeReplace?: boolean | undefined
 }
 
-/** The settings that tests change. */
+/** The settings that only tests change. */
 export interface Tuning {
   readonly patience?: Partial<Link.Patience>
   readonly maxEntries?: number
 }
 
-/** The most entries of a directory that a listing keeps in memory. */
+/** The maximum number of entries in a listing of a directory. */
 const maxEntries = 1_000_000
 
 const operation = "Sftp.make"
@@ -128,7 +128,7 @@ const ignoresCase = (session: Session, root: string | Buffer, entries: number): 
     return !names.includes(other) && (yield* Calls.look(session, below(root, other))) !== undefined
   })
 
-/** Opens the port over any connection. */
+/** Opens the port over the connections that `dial` makes. */
 export const openOver = (
   dial: Link.Dial,
   options: Pick<SftpOptions, keyof CommonOptions | "durability" | "root" | "unsafeReplace">,

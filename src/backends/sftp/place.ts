@@ -1,4 +1,4 @@
-/** Finds the entry of a path on the server, and translates the refusals of the server. */
+/** Finds the entry of a path on the server, and converts the server's refusals to faults. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import { type FileStat, type Kind, stat as makeStat } from "../../model/Entry.ts"
@@ -16,13 +16,13 @@ import { type Attributes, StatusCode } from "./wire.ts"
 
 export interface Site {
   readonly link: Link
-  /** The directory on the server, without links. */
+  /** The path of the root on the server, without links. */
   readonly root: string | Buffer
   readonly isDurable: boolean
   readonly mayReplaceUnsafely: boolean
   readonly mayRemoveLeftovers: boolean
   readonly maxEntries: number
-  /** The server's time in seconds when it last received the content of a file from this layer. */
+  /** The modification time, in seconds by the server's clock, of the last file that this layer has written. */
   readonly clock: { seconds: number | undefined }
 }
 
@@ -55,7 +55,7 @@ export const toStat = (path: FsPath, attributes: Attributes): FileStat => {
 
 const hasNul = (path: string | Buffer): boolean => path.includes("\0")
 
-/** Returns the paths on the server of the root, of each directory above an entry, and of the entry. */
+/** Returns the server's paths of the root, of each directory above an entry, and of the entry. */
 export const pathsAlong = (site: Site, path: FsPath): ReadonlyArray<string | Buffer> => {
   const all: Array<string | Buffer> = [site.root]
   if (path !== root) for (const segment of path.split("/")) all.push(below(all.at(-1)!, segment))
@@ -63,9 +63,9 @@ export const pathsAlong = (site: Site, path: FsPath): ReadonlyArray<string | Buf
 }
 
 /**
- * Looks at the root, at each directory above an entry, and at the entry, in one round trip.
+ * Reads the attributes of the root, of each directory above an entry, and of the entry, in one round trip.
  *
- * The server follows a link in the middle of a path, so an answer counts only if all answers before it are directories.
+ * The server follows links in the middle of a path. So an answer is valid only if all answers before it are directories.
  */
 export const lookAlong = (
   session: Session,
@@ -87,8 +87,8 @@ export const lookAlong = (
   })
 
 /**
- * Looks at the root, at each directory above many entries, and at the entries, each once. Returns `undefined` for an entry that
- * is not below directories, or at which the server permits no look.
+ * Reads the attributes of the root, of each directory above many entries, and of the entries, each once. Returns `undefined`
+ * for an entry without a directory above it, and for an entry whose path contains NUL.
  */
 export const lookAlongAll = (
   session: Session,
@@ -133,7 +133,7 @@ export const placeOf = (session: Session, site: Site, path: FsPath): Effect.Effe
     return Effect.fail(seen.at(-1) === undefined ? notFound : notADirectory)
   })
 
-/** Makes the server's own words safe to show. */
+/** Returns the server's own message in a form that is safe to show. */
 const said = ({ code, message }: Refused): string => {
   const words = message
     .replace(/[^\x20-\x7e]+/g, " ")
@@ -159,7 +159,7 @@ export const faultOf = (failure: Fault | Refused): Fault => {
   }
 }
 
-/** Fails with the fault for a change that the server refused without a reason. */
+/** Fails with the fault for a refused change. If the server gave no reason, tests whether its disk is full. */
 export const refuse = (session: Session, site: Site, refused: Refused): Effect.Effect<never, Calls.Failure> =>
   refused.code !== StatusCode.failure
     ? Effect.fail(faultOf(refused))
@@ -179,13 +179,13 @@ export const onRefused = <A, B>(
     failure instanceof Refused ? handle(failure) : Effect.fail(failure)
   )
 
-/** The age at which a temporary file of another machine counts as a leftover. */
+/** The age in seconds at which a temporary file of another machine is a leftover. */
 const leaseSeconds = 24 * 60 * 60
 
 /**
- * Tests whether a file is a leftover: a temporary file of a process of this machine that has ended, or one of another machine
- * that nobody has written to for a day. The day is measured with the server's clock, because the clock of this machine may be
- * wrong. So a layer that has not written yet finds none of other machines.
+ * Tests whether a file is a leftover: a temporary file of an ended process of this machine, or a file of another machine that
+ * is older than a day. Measures the day by the server's clock, because the clock of this machine may be wrong. So a layer that
+ * has not written yet finds no leftovers of other machines.
  */
 export const isLeftover = ({ clock: { seconds } }: Site, name: string, attributes: Attributes): boolean =>
   kindOf(attributes) === "file" &&

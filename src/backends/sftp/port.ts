@@ -67,13 +67,13 @@ const notMoved: Fault = ioError(
 )
 const noLinks: Fault = unsupported("making links on a server that is not OpenSSH")
 
-/** The times that the protocol can express, in seconds since 1970. */
+/** The maximum time that the protocol can express, in seconds since 1970. */
 const maxSeconds = 0xffff_ffff
 
-/** The number of times that a file is opened again because another program has replaced it since it was looked at. */
+/** The maximum number of times that a file is opened again because another program has replaced it. */
 const maxOpenings = 4
 
-/** The number of entries that are looked at in one round trip. */
+/** The number of entries whose attributes are read in one round trip. */
 const maxLooks = 64
 
 /** The number of files that are read, and of directories that a walk lists, at the same time. */
@@ -87,7 +87,7 @@ export const makePort = (settings: PortSettings): Backend => {
   const run = <A, E, R>(use: (session: Session) => Effect.Effect<A, E | Refused | Lost, R>) =>
     toFaults(link.run(use)) as Effect.Effect<A, Exclude<E, Refused | Lost> | Fault, R>
 
-  /** Runs an operation that only looks at a path: nothing exists below a file or link. */
+  /** Runs an operation for which a path through a file or a link does not exist. Such a path fails with NotFound. */
   const reading = <A, R>(use: (session: Session) => Effect.Effect<A, Calls.Failure, R>): Effect.Effect<A, Fault, R> =>
     Effect.mapError(run<A, Calls.Failure, R>(use), notFoundBelowFile)
 
@@ -150,7 +150,7 @@ export const makePort = (settings: PortSettings): Backend => {
     read: (offset, length) =>
       Effect.suspend(() => {
         if (open.isClosed) return Effect.fail(fileClosed)
-        // Bytes appended since the file was opened are not part of the handle's content.
+        // Bytes that were appended after the file was opened are not part of the handle's content.
         const rest = Math.max(0, Math.min(length, stat.sizeBytes - offset))
         if (rest === 0) return Effect.succeed(new Uint8Array())
         return Effect.mapError(Calls.read(session, open, offset, rest), (failure) =>
@@ -171,7 +171,7 @@ export const makePort = (settings: PortSettings): Backend => {
         )
         const attributes = yield* restore(Calls.fileAttributes(session, open))
         if (kindOf(attributes) === "file") return handleOf(session, open, toStat(path, attributes))
-        // The server follows links and opens directories, so the entry was replaced after it was looked at.
+        // The server follows links and opens directories. So the entry was replaced after its attributes were read.
         Calls.closeQuietly(session, open)
         return left === 0 ? yield* Effect.fail(changedWhileOpened) : yield* openAt(session, path, left - 1)
       })
@@ -180,7 +180,7 @@ export const makePort = (settings: PortSettings): Backend => {
   const open: Backend["open"] = (path) =>
     path === root ? Effect.fail(notAFile) : reading((session) => openAt(session, path, maxOpenings))
 
-  /** Reads a whole file that was looked at, in two round trips. */
+  /** Reads a whole file whose attributes are known, in two round trips. */
   const readFound = (
     session: Session,
     path: FsPath,
@@ -214,8 +214,8 @@ export const makePort = (settings: PortSettings): Backend => {
         )
 
   /**
-   * Reads many files in about three round trips, and looks at each directory above them once. A file that cannot be read is
-   * `undefined`.
+   * Reads many files in about three round trips, and reads the attributes of each directory above them once. Returns
+   * `undefined` for a file that cannot be read.
    */
   const readMany = (
     paths: ReadonlyArray<FsPath>,
@@ -252,7 +252,7 @@ export const makePort = (settings: PortSettings): Backend => {
           })
         )
 
-  /** Fails with AlreadyExists if an entry is at the path, because the server does not say so. */
+  /** Fails with AlreadyExists if the path has an entry, because the server does not report this. */
   const existsOr = (session: Session, at: string | Buffer, refused: Refused): Effect.Effect<never, Calls.Failure> =>
     Effect.flatMap(Calls.look(session, at), (now) =>
       now === undefined ? refuse(session, site, refused) : Effect.fail(alreadyExists)
@@ -336,10 +336,13 @@ export const makePort = (settings: PortSettings): Backend => {
           })
         )
 
-  /** Tests whether a rename did nothing, as between two hard links of one file, for which the system reports success. */
+  /**
+   * Tests whether a rename did nothing. The system reports success for a rename between two hard links of one file, but does
+   * nothing.
+   */
   const isUnmoved = (session: Session, { at, found }: Place): Effect.Effect<boolean> =>
     Effect.match(Calls.look(session, at), {
-      // The move is done, so it must not run again because this look was lost.
+      // The rename has succeeded, so it must not be repeated because this request failed.
       onFailure: () => false,
       onSuccess: (now) =>
         now !== undefined && now.modified === found?.modified && now.size === found?.size && now.mode === found?.mode
@@ -367,7 +370,8 @@ export const makePort = (settings: PortSettings): Backend => {
       ? Effect.fail(alreadyExists)
       : run((session) =>
           Effect.gen(function* () {
-            // Other servers expect the two paths in the order of the specification. They would make a link at the target.
+            // Other servers expect the two paths in the order of the specification, and would make a link at the path of the
+            // target.
             if (!session.extensions.has(Calls.posixRename)) return yield* Effect.fail(noLinks)
             const { at, found } = yield* placeOf(session, site, path)
             if (found !== undefined) return yield* Effect.fail(alreadyExists)
@@ -395,7 +399,7 @@ export const makePort = (settings: PortSettings): Backend => {
         if (isLink && !hasOwnCall) return yield* Effect.fail(unsupported("times of links on this server"))
         const set = hasOwnCall && path !== root ? Calls.setLinkAttributes : Calls.setAttributes
         yield* onRefused(set(session, at, values), (refused) =>
-          // Some systems cannot set bits without following a link.
+          // Some systems cannot set permission bits without following links.
           isLink || set === Calls.setAttributes
             ? refuse(session, site, refused)
             : onRefused(Calls.setAttributes(session, at, values), (refused) => refuse(session, site, refused))
@@ -404,7 +408,7 @@ export const makePort = (settings: PortSettings): Backend => {
     )
   }
 
-  /** Looks at each component of a path in one round trip. */
+  /** Reads the attributes of each component of a path in one round trip. */
   const lookAt = (path: FsPath): Effect.Effect<Option.Option<ReadonlyArray<Request.Seen>>, Fault> =>
     run((session) =>
       Effect.gen(function* () {
@@ -460,6 +464,6 @@ const segmentOf = (name: Buffer): string => {
   return child.key ?? child.name
 }
 
-/** Translates the refusals of the server. Other failures, such as those of a stream, pass through. */
+/** Converts the server's refusals to faults. Other failures, such as the errors of a stream, are unchanged. */
 const toFaults = <A, E, R>(effect: Effect.Effect<A, E | Refused, R>): Effect.Effect<A, Exclude<E, Refused> | Fault, R> =>
   Effect.mapError(effect, (failure) => (failure instanceof Refused ? faultOf(failure) : (failure as Exclude<E, Refused>)))

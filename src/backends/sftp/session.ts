@@ -1,9 +1,9 @@
 /**
- * One SFTP session over a pair of byte streams: pipelined requests, their answers, and an end if the server breaks the
- * protocol or is silent.
+ * One SFTP session over a pair of byte streams, with pipelined requests. The session ends if the server violates the protocol
+ * or stops answering.
  *
- * The package `ssh2` has an SFTP client too. It decodes names as UTF-8, which changes some of them, and accepts packets of any
- * size, so this module speaks the protocol itself.
+ * This module implements the protocol itself. The SFTP client of the package `ssh2` decodes names as UTF-8, which changes some
+ * names, and accepts packets of any size.
  */
 import * as Effect from "effect/Effect"
 import type { Readable, Writable } from "node:stream"
@@ -23,7 +23,7 @@ export interface Request {
   readonly fields: ReadonlyArray<Field>
   /** True for a change that another program can see. Its outcome is unknown if the connection is lost before the answer. */
   readonly isChange?: boolean
-  /** The number of bytes that the answer may have, if they are many. A slow network needs time for them. */
+  /** The expected size of a large answer, in bytes. A slow network needs more time for it. */
   readonly answerBytes?: number
   /** Receives the answer even if the fiber that sent the request has been interrupted. */
   readonly onAnswer?: (answer: Answer) => void
@@ -59,7 +59,7 @@ export class Refused {
 
 export interface Session {
   readonly extensions: ReadonlySet<string>
-  /** The largest number of bytes that one request reads or writes. */
+  /** The maximum number of bytes that one request reads. `maxWrite` is the same for writes. */
   readonly maxRead: number
   readonly maxWrite: number
   /** Sends requests without waiting between them, and returns their answers in the same order. */
@@ -70,29 +70,31 @@ export interface Session {
   readonly close: () => void
 }
 
-/** The largest number of requests that wait for an answer. Others wait in a queue. */
+/** The maximum number of requests that wait for an answer. Further requests wait in a queue. */
 const maxInFlight = 64
-/** The largest number of bytes in requests that wait for an answer, except for a single request. */
+/** The maximum number of bytes in requests that wait for an answer. A single request may be larger. */
 const maxBytesInFlight = 4 * 1024 * 1024
-/** The largest packet that a server may send. OpenSSH sends at most 256 KiB. */
+/** The maximum size of a packet from the server, in bytes. OpenSSH sends at most 256 KiB. */
 const maxPacketBytes = 1024 * 1024
-/** The bytes that any server reads and writes in one request. */
+/** The number of bytes that every server can read or write in one request. */
 const commonBytes = 32 * 1024
-/** A server that permits less in one request would cost too many requests. */
+/**
+ * The minimum number of bytes that a server must permit in one request. With fewer bytes, a file would need too many requests.
+ */
 const leastBytes = 4 * 1024
-/** The most bytes of a read or write, whatever the server permits. */
+/** The maximum number of bytes of a read or write, even if the server permits more. */
 const largestBytes = 255 * 1024
-/** A slow network needs a second for this many bytes. */
+/** The speed of the slowest supported network, in bytes per second. */
 const bytesPerSecond = 64 * 1024
 
-/** The precision with which the time of an answer is measured. */
+/** The number of ticks in the timeout of an answer. */
 const ticksPerAnswer = 16
 
 interface Waiting {
   readonly request: Request
   readonly settle: (answer: Answer | Lost) => void
   bytes: number
-  /** The tick after which the answer is late. */
+  /** The tick after which the answer has timed out. */
   deadline: number
 }
 
@@ -102,7 +104,10 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
   Effect.suspend(() => {
     const { input, output } = transport
     let queue: Array<Waiting> = []
-    /** The number of requests at the start of the queue that have been sent. To remove each would take too long. */
+    /**
+     * The number of requests at the start of the queue that have been sent. They are removed in groups, because removing each
+     * one would take too long.
+     */
     let sent = 0
     const inFlight = new Map<number, Waiting>()
     let bytesInFlight = 0
@@ -112,7 +117,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
     let received: Array<Buffer> = []
     let receivedBytes = 0
     let onVersion: ((version: Fault | Reader) => void) | undefined
-    // The time is counted in ticks, so that a machine that slept gives the server time to answer.
+    // The timer counts ticks, so that the server still has time to answer after this machine was suspended.
     const tickMillis = Math.max(5, answerMillis / ticksPerAnswer)
     let tick = 0
 
@@ -201,7 +206,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       const [oldest] = inFlight.values()
       if (oldest !== undefined && oldest.deadline < tick) end(silent(answerMillis))
     }, tickMillis)
-    // The program may end while the connection is idle.
+    // The timer must not keep the process alive while the connection is idle.
     timer.unref()
 
     const lost = (): void => end(unavailable("the connection to the server was lost"))
@@ -337,6 +342,6 @@ const isProtocolFault = (value: unknown): value is Fault =>
 export const refusalOf = ({ body, type }: Answer): Refused | undefined => {
   if (type !== Type.status) throw new Malformed(`it answers with a packet of type ${type}`)
   const code = body.u32()
-  // Servers of older protocols send no message.
+  // Servers with an older protocol version send no message.
   return code === StatusCode.ok ? undefined : new Refused(code, body.isAtEnd ? "" : body.bytes().toString())
 }

@@ -49,14 +49,14 @@ export const OpenFlag = { read: 1, write: 2, append: 4, create: 8, truncate: 16,
 /** The flags of the attributes that a packet contains. */
 const AttributeFlag = { size: 1, owner: 2, permissions: 4, times: 8, extended: 0x8000_0000 } as const
 
-/** The attributes of an entry. A server may leave out each of them. */
+/** The attributes of an entry. A server may omit any of them. */
 export interface Attributes {
   readonly size?: number | undefined
   readonly uid?: number | undefined
   readonly gid?: number | undefined
   /** The permission bits, and the kind of the entry in the bits of `S_IFMT`. */
   readonly mode?: number | undefined
-  /** Times in whole seconds since 1970. */
+  /** The access time, in whole seconds since 1970. `modified` is the modification time. */
   readonly accessed?: number | undefined
   readonly modified?: number | undefined
 }
@@ -68,7 +68,7 @@ export interface Listed {
 
 export const protocolFault = (detail: string): Fault => ioError(`the server breaks the SFTP protocol: ${detail}`, "EPROTO")
 
-/** An answer that does not have the form of the protocol. */
+/** The error for an answer that does not conform to the protocol. */
 export class Malformed extends Error {}
 
 /** The maximum length in bytes of a name or of a symlink target. Systems permit 255 bytes in a name and 4096 in a path. */
@@ -136,7 +136,7 @@ export class Reader {
   names(): Array<Listed> {
     const out: Array<Listed> = []
     for (let left = this.u32(); left > 0; left--) {
-      // Copied, because the name would keep the whole packet in memory.
+      // Copy the name, because a view would keep the whole packet in memory.
       const bytes = this.bytes()
       if (bytes.length > maxNameBytes) throw new Malformed(`it sends a name of ${bytes.length} bytes`)
       const name = Buffer.from(bytes)
@@ -196,7 +196,7 @@ const fieldBytes = (field: Field): ReadonlyArray<Uint8Array> => {
   return field instanceof Uint8Array ? [number32(field.length), field] : [attributeBytes(field)]
 }
 
-/** Makes a packet. `id` is the number of the request; the first packet has the version of the protocol instead. */
+/** Makes a packet. `id` is the number of the request or, in the first packet, the version of the protocol. */
 export const makePacket = (type: number, id: number, fields: ReadonlyArray<Field>): Buffer => {
   const parts = fields.flatMap(fieldBytes)
   const length = parts.reduce((sum, { length }) => sum + length, 5)

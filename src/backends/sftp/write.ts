@@ -2,8 +2,8 @@
  * Writes files on the server.
  *
  * New content goes to a hidden temporary file in the same directory. Then one rename gives the file its name, or one hard link
- * if no file may be replaced. The temporary name is unique. So after a lost connection, a look at this name and at the target
- * tells whether this step was done, and it can be repeated.
+ * if no file may be replaced. The temporary name is unique. So after a lost connection, the entries at this name and at the
+ * target show whether the step was done, or can be repeated.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -86,7 +86,7 @@ const withStaged = <A, E, R>(
       let isOpened = false
       const at = below(pathsAlong(site, parent(path)).at(-1)!, segment)
       const flags = OpenFlag.read | OpenFlag.write | OpenFlag.create | OpenFlag.exclusive
-      // The content is written before the file gets the group of the replaced file, so no group may read it yet.
+      // The content is written before the file gets the group of the replaced file. So no group may read the file yet.
       const values = replaced === undefined ? {} : { mode: permissionsOf(replaced) & 0o700 }
       const opened = Calls.openFile(session, at, flags, restore, values)
       return Effect.onExit(
@@ -117,7 +117,7 @@ const withStaged = <A, E, R>(
         (exit) =>
           Effect.sync(() => {
             TemporaryNames.forget(segment)
-            // The server may make the file although its answer is lost, or comes after an interruption.
+            // The server may have made the file although its answer was lost, or came after an interruption.
             if (Exit.isFailure(exit) && !isOpened) site.link.discard(at)
           })
       )
@@ -127,7 +127,7 @@ const withStaged = <A, E, R>(
 /** The number of bytes of a stream that are collected before they are written with pipelined requests. */
 const batchBytes = 2 * 1024 * 1024
 
-/** Passes the bytes of a stream on in arrays of about `batchBytes` bytes. The arrays are only valid during the call. */
+/** Calls `take` with the bytes of a stream, in arrays of at most `batchBytes` bytes. An array is valid only during the call. */
 const inBatches = <E, R>(
   content: Stream.Stream<Uint8Array, E, R>,
   take: (bytes: Uint8Array, offset: number) => Effect.Effect<void, Calls.Failure>
@@ -182,8 +182,8 @@ const settle = (site: Site, staged: Staged): Effect.Effect<void, Calls.Failure> 
 const ignoreRefused = (effect: Effect.Effect<void, Calls.Failure>) => onRefused(effect, () => Effect.void)
 
 /**
- * Copies owner, group and permission bits of the replaced file, and closes the written file. A replacement is never more
- * accessible than the file that it replaces: if the server refuses the group, no group gets access.
+ * Copies the owner, the group and the permission bits of the replaced file, and closes the written file. If the server refuses
+ * the group, removes the group's permissions. So the new file is never more accessible than the replaced file.
  */
 const finish = (session: Session, staged: Staged, old: Attributes | undefined): Effect.Effect<void, Calls.Failure> =>
   Effect.gen(function* () {
@@ -196,7 +196,7 @@ const finish = (session: Session, staged: Staged, old: Attributes | undefined): 
       let mode = permissionsOf(old)
       const isOtherGroup = gid !== attributes.gid
       if (isOtherGroup || uid !== attributes.uid) {
-        // Only an administrator may change the owner. Others may give a file to a group of theirs.
+        // Only an administrator may change the owner. Other users may give a file to one of their groups.
         const withoutOwner = onRefused(set({ uid: attributes.uid, gid }), () => Effect.sync(() => void (mode &= ~0o070)))
         yield* onRefused(set({ uid, gid }), () => (isOtherGroup ? withoutOwner : Effect.void))
       } else if (mode === permissionsOf(attributes) && isSameSession) return yield* Calls.close(session, staged.open)
@@ -219,8 +219,8 @@ const unmark = (session: Session, staged: Staged): Effect.Effect<void, Calls.Fai
   })
 
 /**
- * Tests whether two names are one file. The server does not report this, so the test sets the modification time of the
- * temporary file, and looks whether the other file has this time too.
+ * Tests whether two names belong to the same file. The server does not report this. So the test changes the modification time
+ * of the temporary file, and checks whether the other file then has the same time.
  */
 const isSameFile = (session: Session, staged: Staged, at: string | Buffer): Effect.Effect<boolean, Calls.Failure> =>
   Effect.uninterruptible(
@@ -237,17 +237,17 @@ const isSameFile = (session: Session, staged: Staged, at: string | Buffer): Effe
     })
   )
 
-/** Tests whether a file has the attributes that the written file had. */
+/** Tests whether a file has the attributes of the written file. */
 const isWritten = ({ attributes }: Staged, found: Attributes | undefined): boolean =>
   found?.modified !== undefined &&
   found.modified === attributes.modified &&
   found.size === attributes.size &&
   found.mode === attributes.mode
 
-/** The permission bits of an empty file that reserves a name. Other programs hardly make files with these. */
+/** The permission bits of an empty file that reserves a name. Other programs rarely make files with these bits. */
 const reservedMode = 0o200
 
-/** Tests whether a file is the empty one with which this write has reserved the name. */
+/** Tests whether a file is the empty file with which this write has reserved the name. */
 const isReserved = ({ reserved }: Staged, found: Attributes | undefined): boolean =>
   reserved !== undefined &&
   found !== undefined &&
@@ -263,7 +263,7 @@ const replaceReserved = (session: Session, staged: Staged, to: string | Buffer):
     failure instanceof Refused ? Effect.ignore(Calls.removeFile(session, to)) : Effect.void
   )
 
-/** Reserves a name with an empty file, and replaces it, on disks without hard links. */
+/** Reserves a name with an empty file, and then replaces this file. Used on disks without hard links. */
 const reserveAndReplace = (session: Session, staged: Staged, to: string | Buffer): Effect.Effect<void, Calls.Failure> => {
   const flags = OpenFlag.write | OpenFlag.create | OpenFlag.exclusive
   const reserved = Effect.uninterruptible(
@@ -315,14 +315,14 @@ const moveOver = (session: Session, staged: Staged, { at, found }: Place): Effec
     Effect.sync(() => void (staged.isGone = true))
   )
 
-/** The number of connections on which a publication is tried. */
+/** The maximum number of reconnections for one publication. */
 const maxPublications = 8
 
 const isUnchanged = (old: Attributes | undefined, now: Attributes | undefined): boolean =>
   old?.size === now?.size && old?.modified === now?.modified && (old === undefined) === (now === undefined)
 
 /**
- * Gives the temporary file its name. If the connection is lost, looks on a new connection whether this was done. With
+ * Gives the temporary file its final name. If the connection is lost, checks on a new connection whether this was done. With
  * `expected`, returns `undefined` if another program has changed the file since.
  */
 const publish = (
@@ -338,7 +338,7 @@ const publish = (
       if ((yield* Calls.look(session, staged.at)) === undefined) {
         if (!isRepeated) return yield* Effect.fail(temporaryLost)
         staged.isGone = true
-        // The rename of this write has removed the temporary file, or another program or a restart of the server has.
+        // The temporary name is gone: this write has renamed the file, or another program or the server has removed it.
         const { found } = yield* placeOf(session, site, path)
         return isWritten(staged, found) ? yield* done : yield* Effect.fail(unsure)
       }
@@ -383,7 +383,7 @@ const publish = (
 
 const commitAtOnce: Commit = (step) => step
 
-/** Makes a lost connection final, because a stream cannot be read again. */
+/** Converts a lost connection to a fault that is not repeated, because a stream cannot be read again. */
 const onceOnly = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, Lost> | Fault, R> =>
   Effect.mapError(effect, (failure) => (failure instanceof Lost ? streamLost : failure) as Exclude<E, Lost> | Fault)
 
@@ -413,7 +413,7 @@ export const replaceFile = <E, R>(
     return isBytes(content) ? written : onceOnly(written)
   })
 
-/** Removes what a failed append has written, unless other bytes follow. */
+/** Removes the bytes that a failed append has written, unless other bytes follow them. */
 const undoAppend = (session: Session, open: Calls.Open, size: number, bytes: Uint8Array): Effect.Effect<void, Calls.Failure> =>
   Effect.gen(function* () {
     const { size: now = size } = yield* Calls.fileAttributes(session, open)
@@ -424,7 +424,7 @@ const undoAppend = (session: Session, open: Calls.Open, size: number, bytes: Uin
     yield* Calls.setFileAttributes(session, open, { size })
   })
 
-/** Marks a lost connection as one after a change, so that the change is not repeated. */
+/** Marks a lost connection with `isUnsure`, so that the change before it is not repeated. */
 const afterChange = <A>(effect: Effect.Effect<A, Calls.Failure>): Effect.Effect<A, Calls.Failure> =>
   Effect.mapError(effect, (failure) => (failure instanceof Lost ? new Lost(failure.fault, true) : failure))
 
@@ -447,7 +447,7 @@ const appendOnce = (site: Site, path: FsPath, at: string | Buffer, bytes: Uint8A
     })
   )
 
-/** The number of times that a long append begins again because another program has changed the file. */
+/** The maximum number of times that a long append starts again because another program has changed the file. */
 const maxCopies = 4
 
 const copyInto = (
@@ -475,8 +475,8 @@ const copyInto = (
 }
 
 /**
- * Appends more than one request can carry: copies the file to a temporary file, appends there, and replaces the file if no
- * other program has changed it since.
+ * Appends more bytes than one request can contain. Copies the file to a temporary file, appends there, and replaces the file if
+ * no other program has changed it since.
  */
 const appendByCopy = (
   site: Site,
@@ -536,7 +536,7 @@ const appendBytes = (site: Site, path: FsPath, bytes: Uint8Array): Effect.Effect
   return Effect.mapError(attempt(maxCopies), faultOf)
 }
 
-/** Appends a stream. Up to the size of a batch, the stream is kept in memory; a longer one is staged first. */
+/** Appends a stream. A stream of less than `batchBytes` bytes is kept in memory. A longer stream is staged first. */
 const appendStream = <E, R>(
   site: Site,
   path: FsPath,

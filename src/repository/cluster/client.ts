@@ -18,7 +18,7 @@ import { entity, isUpload, movedDetail, ownerHeader, sentHeader } from "./entity
 
 const operation = "Workspaces.client"
 
-/** The time without an answer after which the owner is asked before an upload is published. */
+/** The maximum age of the last answer, in milliseconds, at which the owner of the workspace counts as known. */
 const quietMillis = 1000
 
 const maxFirsts = 10_000
@@ -33,13 +33,13 @@ const messages: Record<string, string> = {
   PersistenceError: "the storage of the cluster does not answer"
 }
 
-/** Turns failures of the cluster into the failure of a lost connection, after which a request is sent again. */
+/** Converts an error of the cluster to the error of a lost connection, so that the request is sent again. */
 const toClientError = (error: { readonly _tag: string }): FsError | RpcClientError =>
   error._tag in messages ? lost(messages[error._tag]!, error) : (error as FsError)
 
 const moved = lost("the workspace moved to another runner", undefined)
 
-/** Replaces an interruption by an owner that ends. The caller itself is not interrupted. */
+/** Converts an interruption to the error `moved`: the owner has ended, and the caller itself was not interrupted. */
 const orMoved = <E>(cause: Cause.Cause<E>): Cause.Cause<E | RpcClientError> =>
   Cause.hasInterruptsOnly(cause) ? Cause.fail(moved) : cause
 
@@ -77,13 +77,19 @@ export const client = (
       owner = info.instance
       return heard
     })
-    /** Returns the owner that has an upload. A workspace without traffic may have moved, so its owner is asked first. */
+    /**
+     * Returns the owner that received an upload. Without recent answers, asks the owner first, because the workspace may have
+     * moved.
+     */
     const currentOwner = Effect.flatMap(Clock.currentTimeMillis, (now) =>
       owner !== undefined && now - heardAt < quietMillis
         ? Effect.succeed(owner)
         : Effect.map(askOwner, ({ instance }) => instance)
     )
-    /** The first sending of each change by its id, the oldest first: the time, and for an upload the owner. */
+    /**
+     * The headers of each change by its id, the oldest change first: the time of the first sending and, for an upload, the
+     * owner.
+     */
     const firsts = new Map<string, Record<string, string>>()
     const sendChange = (
       tag: string,

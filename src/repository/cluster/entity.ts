@@ -8,18 +8,21 @@ export const entity = Entity.fromRpcGroup(
   FilesystemRpcs.annotate(ClusterSchema.ClientTracingEnabled, false)
 )
 
-/** The header of a change: the time at which its client sent it first, in milliseconds since 1970. */
+/** The header of a change with the time when the client sent the change first, in milliseconds since 1970. */
 export const sentHeader = "fs-algebra-sent"
 
 /**
- * Tests whether a change publishes an upload, whose bytes only one owner has. Other changes are made once, whichever owner gets
- * them.
+ * Tests whether a change publishes an upload. Only the owner that received the bytes can make such a change. All other changes
+ * can be made by any owner.
  */
 export const isUpload = (tag: string): boolean => tag === "port.publish"
 
-/** The header of a publication: the instance of the owner to which the bytes were sent. Another owner refuses it. */
+/**
+ * The header with the instance of the owner that received the bytes of an upload. Any other owner refuses to publish the
+ * upload.
+ */
 export const ownerHeader = "fs-algebra-owner"
 
-/** The detail of the refusal. */
+/** The detail of the error with which another owner refuses an upload. */
 export const movedDetail =
   "the workspace moved to another runner, which does not know whether the stream was written; read the file to see the result"

@@ -32,7 +32,7 @@ import * as Workspace from "../workspace.ts"
 import type { RunnerOptions } from "../Workspaces.ts"
 import { entity, isUpload, movedDetail, ownerHeader, sentHeader } from "./entity.ts"
 
-/** Longer than the time after which a client asks for the owner again, so that clients know of a release. */
+/** The minimum idle time. It is longer than a client's `quietMillis`, so a client asks for the owner again after a release. */
 const minIdleTime = Duration.seconds(5)
 
 /** The number of hexadecimal digits of the ids of changes and requests. */
@@ -54,7 +54,7 @@ type Answer = (payload: object) => Effect.Effect<unknown, FsError> & Stream.Stre
 
 const replacedDetail = "the workspace was deleted and made again since the client connected; connect again to use the new one"
 
-/** The call that is answered now. */
+/** The call that is being answered. */
 const CurrentCall = Context.Reference<{ readonly tag: string; readonly sentAt: number } | undefined>(
   "fs-algebra/repository/CurrentCall",
   { defaultValue: () => undefined }
@@ -109,7 +109,7 @@ const open = (name: string, options: RunnerOptions): Effect.Effect<Opened, FsErr
       }),
       (error) => promote(toFault(error), "Workspaces", "")
     )
-    // The next owner of the workspace gives its files the same identities.
+    // The identity is the name, so that the next owner of the workspace gives its files the same identities.
     const port = makePort(workspace, { name, identity: name })
     const answers = remoteHandlers(makeAlgebra(port), yield* Effect.scope, yield* Limits, makeOnce(workspace))
     const { instance } = yield* (answers["port.info"] as (payload: object) => Effect.Effect<Info>)({})

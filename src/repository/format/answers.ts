@@ -2,8 +2,8 @@
  * The answers to the last changes of a workspace. They are in the same commit as the changes. A change that arrives a
  * second time, perhaps at another runner, gets its first answer and is not made again.
  *
- * The answers are lists in nodes of growing size. A commit merges its own answers with lists that are not much larger, so each answer
- * is written few times.
+ * The answers are lists in nodes of growing size. A commit merges its own answers with lists that are not much larger, so each
+ * answer is rewritten only a few times.
  */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
@@ -11,23 +11,23 @@ import type { StoreError } from "../errors.ts"
 import { type Answer, type AnswerList, type AnswersRef, type KeptAnswers, maxAnswerLists } from "./nodes.ts"
 import type { Objects } from "./objects.ts"
 
-/** The most bytes of a text that is kept. A longer one is forgotten, but not that the change was made. */
+/** The maximum size of a kept answer in bytes. A longer answer is dropped, but the record that the change was made is kept. */
 export const maxTextBytes = 16 * 1024
-/** The most bytes of all lists together. */
+/** The maximum size of all lists together, in bytes. */
 export const maxBytes = 1024 * 1024
 /** The time for which an answer is kept, in milliseconds. */
 export const maxAge = 10 * 60 * 1000
 
 /**
- * The limit, in milliseconds after the current time, to which `forgottenUntil` may advance. It protects against answers of a
- * runner whose clock is ahead.
+ * The limit, in milliseconds after the current time, to which `forgottenUntil` may advance. The limit protects against answers
+ * from a runner whose clock is ahead.
  */
 const maxAhead = maxAge
 
 const maxListBytes = 48 * 1024
 const answerBytes = 64
 
-/** The answers of lists by their ids. */
+/** The answers of each list by id. */
 const indexes = new WeakMap<AnswerList, ReadonlyMap<string, Answer>>()
 
 const indexOf = (list: AnswerList): ReadonlyMap<string, Answer> => {
@@ -70,7 +70,10 @@ const divide = (answers: ReadonlyArray<Answer>): ReadonlyArray<ReadonlyArray<Ans
   return out
 }
 
-/** Stores answers, the newest first, in front of the kept ones, and forgets the oldest above the bounds. */
+/**
+ * Stores answers, the newest first, before the kept answers. Forgets the oldest answers beyond the limits of size, count and
+ * age.
+ */
 export const add = (
   objects: Objects,
   kept: KeptAnswers,

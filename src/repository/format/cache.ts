@@ -6,14 +6,14 @@ interface Kept<V> {
 
 export interface Cache<V extends object> {
   readonly get: (key: string) => V | undefined
-  /** Adds to what is kept under the key. */
+  /** Merges `values` into the values of the key, and adds `cost` to its cost. */
   readonly set: (key: string, values: V, cost: number) => void
   readonly cost: () => number
 }
 
 /**
- * Makes a cache of immutable values with a bound on their total cost. A value that was used since the last look at it gets a second
- * chance; of the others, the oldest leaves first.
+ * Makes a cache of immutable values with a limit on their total cost. Evicts the oldest value first, but gives a value a second
+ * chance if it was used since it was last considered.
  */
 export const make = <V extends object>(maxCost: number): Cache<V> => {
   const all = new Map<string, Kept<V>>()
@@ -29,7 +29,7 @@ export const make = <V extends object>(maxCost: number): Cache<V> => {
     set: (key, values, cost) => {
       const old = all.get(key)
       const kept: Kept<V> = { values: { ...old?.values, ...values }, cost: cost + (old?.cost ?? 0), isUsed: false }
-      // A value above the bound would only drive out the others.
+      // A value above the limit would only evict all others.
       if (kept.cost > maxCost) return
       total += cost
       all.delete(key)

@@ -1,8 +1,8 @@
 /**
- * The part of CBOR (RFC 8949) that nodes have: whole numbers, byte strings, texts, lists and null, in the deterministic encoding
- * of section 4.2.
+ * The subset of CBOR (RFC 8949) that nodes use: integers, byte strings, texts, lists and null, in the deterministic encoding of
+ * section 4.2.
  *
- * The decoder accepts exactly what the encoder writes, so that no node has to be encoded again to be checked. A general decoder with
+ * The decoder accepts exactly what the encoder writes, so a node need not be encoded again to check it. A general decoder with
  * that check took eight times as long.
  */
 import { Buffer } from "../../runtime/buffer.ts"
@@ -16,7 +16,7 @@ const textString = 3
 const list = 4
 
 const nullByte = 0xf6
-/** The deepest nesting that is decoded. Nodes have four levels. */
+/** The maximum nesting of lists. Nodes use four levels. */
 const maxNesting = 8
 
 class Writer {
@@ -108,7 +108,10 @@ class Reader {
     return this.#at === this.#buffer.length
   }
 
-  /** Returns the argument of a head, or -1 if the head is cut, is not the shortest, or has a number above 2^53 - 1. */
+  /**
+   * Returns the argument of a head, or -1 if the head is truncated, is not the shortest encoding, or has a number above 2^53 -
+   * 1.
+   */
   #argument(info: number): number {
     if (info < 24) return info
     const size = 2 ** (info - 24)
@@ -141,7 +144,7 @@ class Reader {
         if (argument > buffer.length - start) return undefined
         this.#at += argument
         const text = buffer.toString("utf8", start, this.#at)
-        // Bytes that are not UTF-8 become this character, which a text may also have.
+        // Bytes that are not UTF-8 are decoded to this character, which a valid text may also contain.
         return text.includes("\ufffd") && Buffer.compare(Buffer.from(text), buffer.subarray(start, this.#at)) !== 0
           ? undefined
           : text
@@ -163,7 +166,7 @@ class Reader {
   }
 }
 
-/** Returns the value of bytes that `encode` writes, and `undefined` for all others. Byte strings share the memory of the bytes. */
+/** Decodes bytes that `encode` writes, and returns `undefined` for all other bytes. Byte strings share the memory of `bytes`. */
 export const decode = (bytes: Uint8Array): Value | undefined => {
   const reader = new Reader(bytes)
   const value = reader.read(maxNesting)

@@ -21,7 +21,7 @@ const maskAfter = 0xffff0000
 export interface Chunker {
   /** Adds bytes, and returns the chunks that are complete. The chunker copies the bytes. */
   readonly push: (bytes: Uint8Array) => ReadonlyArray<Uint8Array>
-  /** Returns the rest, which may be empty. */
+  /** Returns the remaining bytes, if any. */
   readonly end: () => Uint8Array
 }
 
@@ -44,7 +44,7 @@ export const make = (): Chunker => {
         const added = Math.min(bytes.length - at, maxChunkBytes - length)
         grow(length + added)
         buffer.set(bytes.subarray(at, at + added), length)
-        // A boundary is after a byte. No boundary is within the first bytes, whose hash is not computed.
+        // The first `minChunkBytes` bytes are not hashed, because no boundary may lie within them.
         let end = length + added
         let isBoundary = end === maxChunkBytes
         for (let i = Math.max(length, minChunkBytes); i < length + added; i++) {

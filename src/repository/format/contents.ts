@@ -1,4 +1,4 @@
-/** The contents of files: inline, one chunk, or a tree of indexes over chunks. Streams in both directions in bounded memory. */
+/** The contents of files: inline, one chunk, or a tree of indexes over chunks. Reads and writes use bounded memory. */
 import * as Effect from "effect/Effect"
 import * as Eager from "../../engine/eager.ts"
 import { type Hasher, hasher, sha256 } from "../../runtime/hash.ts"
@@ -74,7 +74,7 @@ export const read = (
   })
 }
 
-/** Writes content part by part. */
+/** A writer that takes content part by part. */
 export interface Writer {
   /** Adds bytes, which the writer copies. Stores the chunks that are complete. */
   readonly push: (bytes: Uint8Array) => Effect.Effect<void, StoreError>
@@ -82,14 +82,14 @@ export interface Writer {
 }
 
 interface Assembly extends Writer {
-  /** Adds a chunk that is stored already. Only other such chunks may be before it. */
+  /** Adds a chunk that is already stored. All calls of `keep` must come before the first `push`. */
   readonly keep: (chunk: ChunkRef) => Effect.Effect<void, StoreError>
 }
 
 /** Assembles content. `version` returns the hash of the whole content at the end. */
 const assemble = (objects: Objects, version: () => string): Assembly => {
   const chunker = Chunker.make()
-  /** The references that are in no index yet, by level. No list has more than `maxIndexSize` of them. */
+  /** The references that are not in an index yet, by level. Each list has at most `maxIndexSize` references. */
   const levels: Array<Array<ChunkRef>> = [[]]
   let size = 0
   const addRef = (level: number, ref: ChunkRef): Effect.Effect<void, StoreError> =>
@@ -146,12 +146,12 @@ export const makeWriter = (objects: Objects): Writer => {
   }
 }
 
-/** Returns the content of bytes, which the caller may reuse afterwards. */
+/** Makes content of bytes, and stores its chunks. The caller may reuse the bytes afterwards. */
 export const fromBytes = (objects: Objects, bytes: Uint8Array): Effect.Effect<Content, StoreError> =>
   Effect.suspend(() => {
     if (bytes.length <= maxInlineBytes) return Effect.succeed<Content>({ _tag: "Inline", bytes: new Uint8Array(bytes) })
     if (bytes.length <= Chunker.minChunkBytes) {
-      // Content without a boundary is one chunk, whose hash is that of the content.
+      // Content of at most `minChunkBytes` is always one chunk, so the chunk and the content have the same hash.
       const chunk = new Uint8Array(bytes)
       return Effect.map(objects.put(chunk), (hash): Content => ({
         _tag: "Chunks",
@@ -166,8 +166,8 @@ export const fromBytes = (objects: Objects, bytes: Uint8Array): Effect.Effect<Co
   })
 
 /**
- * Returns content followed by bytes. Stores only the last chunk again. Reads the old content for the hash, unless `known` is
- * the state of the hash after the old content; `known` must not be used afterwards.
+ * Returns `content` with `bytes` appended. Stores only the last chunk again. `known` is the state of the hash after `content`;
+ * the caller must not use it afterwards. Without `known`, reads the whole content to compute the hash.
  */
 export const append = (
   objects: Objects,
@@ -198,7 +198,7 @@ export const append = (
     return { content: yield* end, hash }
   })
 
-/** Stores the parts of content again, so that the store notes the current time for them. */
+/** Stores the parts of content again, so that the store updates their `storedAt`. */
 export const refresh = (objects: Objects, content: Content): Effect.Effect<void, StoreError> => {
   const below = (level: number, { hash, size }: ChunkRef): Effect.Effect<void, StoreError> =>
     level === 0

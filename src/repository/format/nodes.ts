@@ -9,20 +9,20 @@ import { sha256 } from "../../runtime/hash.ts"
 import { StoreError } from "../errors.ts"
 import * as Cbor from "./cbor.ts"
 
-/** The newest version of a node. Roots and answers have it; the other kinds are as in version 1. */
+/** The newest version of the format. New roots and lists of answers have this version. All other nodes have version 1. */
 export const formatVersion = 2
 const firstVersion = 1
 
-/** The largest file that is stored in the leaf of its directory. */
+/** The maximum size of a file that is stored in the leaf of its directory, in bytes. */
 export const maxInlineBytes = 2048
-/** The largest weight of a leaf. A heavier tree is a branch. */
+/** The maximum weight of a leaf. A heavier tree is a branch. */
 export const maxLeafWeight = 32_768
-/** The largest encoded node. */
+/** The maximum size of an encoded node, in bytes. */
 export const maxNodeBytes = 65_536
 const entryWeight = 96
-/** The number of hexadecimal digits of a hash, and so the largest depth of a tree. */
+/** The number of hexadecimal digits of a hash, and so the maximum depth of a tree. */
 export const maxDepth = 64
-/** The most references in an index of chunks. */
+/** The maximum number of references in an index of chunks. */
 export const maxIndexSize = 1024
 const maxIndexLevel = 5
 export const maxChunkBytes = 1024 * 1024
@@ -33,7 +33,7 @@ export const maxRecent = 32
 /** The number of bytes of the id of a commit, a change or a request. */
 const idBytes = 16
 
-/** Content in an index of chunks (`level` 1 and more), or one chunk (`level` 0). */
+/** A reference to one chunk, or to an index of chunks. */
 export interface ChunkRef {
   readonly hash: string
   readonly size: number
@@ -73,7 +73,7 @@ export type Entry = DirectoryEntry | FileEntry | LinkEntry
 
 export interface Leaf {
   readonly kind: "leaf"
-  /** The first hexadecimal digits of the hash of each name in the node, one digit for each branch above. */
+  /** The hexadecimal digits with which the hash of each name in the node begins: one digit for each branch above. */
   readonly prefix: string
   /** Sorted by the bytes of the name. */
   readonly entries: ReadonlyArray<Entry>
@@ -101,9 +101,9 @@ export interface Index {
   readonly children: ReadonlyArray<ChunkRef>
 }
 
-/** The answer to a change, which a repetition of the change gets too. */
+/** The answer to a change. If the change is sent again, it gets the same answer. */
 export interface Answer {
-  /** The first 16 bytes of the SHA-256 of the id of the change, and of its request. */
+  /** The first 16 bytes of the SHA-256 of the change's id, in hexadecimal. `request` is the same for the request. */
   readonly id: string
   readonly request: string
   readonly at: number
@@ -117,7 +117,7 @@ export interface AnswerList {
   readonly answers: ReadonlyArray<Answer>
 }
 
-/** A node with answers. */
+/** A reference to a node with answers. */
 export interface AnswersRef {
   readonly hash: string
   /** The number of bytes of the node. */
@@ -135,18 +135,18 @@ export interface KeptAnswers {
 
 export const noAnswers: KeptAnswers = { forgottenUntil: 0, lists: [] }
 
-/** The most nodes with answers in a root. */
+/** The maximum number of nodes with answers to which a root refers. */
 export const maxAnswerLists = 128
 
 /** The place of a commit in the history of its workspace. */
 export interface Past {
-  /** The number of the commit. A fork begins with a root of another workspace, whose number is another one. */
+  /** The number of the commit. The first root of a fork still has the number from the original workspace. */
   readonly sequence: number
-  /** The root of the commit before; absent in the first one. */
+  /** The root of the previous commit. Absent in the first commit. */
   readonly parent: string | undefined
-  /** A name of the history, which is another one if a workspace was deleted and made again; absent in the first commit. */
+  /** The id of the history, which changes if a workspace is deleted and created again. Absent in the first commit. */
   readonly origin: string | undefined
-  /** A commit that the store of heads has lost after it had confirmed it. */
+  /** A commit that the store of heads confirmed and then lost. */
   readonly lost: { readonly sequence: number; readonly root: string } | undefined
 }
 
@@ -154,7 +154,7 @@ export interface Root {
   readonly kind: "root"
   readonly files: DirectoryEntry
   readonly snapshots: DirectoryEntry
-  /** The ids of the latest commits, the latest first. */
+  /** The ids of the last commits, the latest first. */
   readonly recent: ReadonlyArray<string>
   /** Absent in a root of version 1. */
   readonly past: Past | undefined
@@ -493,7 +493,7 @@ const structure = (bytes: Uint8Array): Node => {
 export const corruptNode = (hash: string, detail: string): StoreError =>
   new StoreError({ reason: "corrupt", detail: `the node ${hash} is corrupt: ${detail}` })
 
-/** Decodes a node. Returns a StoreError that names the node for bytes that no encoder of this version writes. */
+/** Decodes a node. For bytes that `encode` does not write, returns a StoreError that names the node. */
 export const decode = (hash: string, bytes: Uint8Array): Node | StoreError => {
   try {
     return structure(bytes)

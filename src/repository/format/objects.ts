@@ -24,7 +24,10 @@ import {
 } from "./nodes.ts"
 
 export interface Objects {
-  /** Returns the node of a tree. The node is at this place in its directory: all its names have hashes with this prefix. */
+  /**
+   * Returns the node of a tree. Fails with `corrupt` unless the node has `prefix`, which follows from its position in the
+   * directory.
+   */
   readonly tree: (tree: string | TreeNode, prefix: string) => Effect.Effect<TreeNode, StoreError>
   readonly child: (parent: Branch, child: Child, digit: number) => Effect.Effect<TreeNode, StoreError>
   readonly index: (hash: string, level: number, size: number) => Effect.Effect<Index, StoreError>
@@ -32,18 +35,18 @@ export interface Objects {
   readonly answers: (ref: AnswersRef) => Effect.Effect<AnswerList, StoreError>
   /** Returns a chunk, which the caller must not modify. */
   readonly chunk: (hash: string, size: number) => Effect.Effect<Uint8Array, StoreError>
-  /** Stores bytes that nobody changes afterwards. */
+  /** Stores bytes and returns their hash. The caller must not modify the bytes afterwards. */
   readonly put: (bytes: Uint8Array) => Effect.Effect<string, StoreError>
-  /** Stores a node whose nodes below are stored, and returns its hash and its size. */
+  /** Stores a node, and returns its hash and its size in bytes. All nodes below it must already be stored. */
   readonly putNode: (node: Node) => Effect.Effect<{ readonly hash: string; readonly size: number }, StoreError>
-  /** Stores the nodes of a tree that are not stored yet, and returns the tree by its hash. */
+  /** Stores the nodes of the trees that are not stored yet, and returns the hash of each tree. */
   readonly store: (trees: ReadonlyArray<Tree>) => Effect.Effect<ReadonlyArray<string | undefined>, StoreError>
 }
 
-/** The decoded form of a node takes a few times the memory of its bytes. */
+/** The estimated memory of a decoded node, as a multiple of its encoded size. */
 const decodedFactor = 4
 
-/** The forms of a blob that were read. The bytes of a file may be those of a node. */
+/** The cached forms of a blob. A blob can be a node and a chunk, because a file may contain the bytes of a node. */
 interface Cached {
   readonly node?: Node
   readonly chunk?: Uint8Array
@@ -61,7 +64,7 @@ export const make = (blobs: Blobs, options: { readonly cacheBytes: number }): Ob
     if (cache.get(hash)?.node === undefined) cache.set(hash, { node }, decodedFactor * size)
   }
 
-  /** Reads a blob and checks its hash, because a store may be forged. Reads no more than the largest blob of its kind has. */
+  /** Reads a blob and checks its hash, because a store may be forged. Reads at most one byte more than `maxBytes`. */
   const read = (hash: string, what: string, maxBytes: number): Effect.Effect<Uint8Array, StoreError> =>
     Effect.flatMap(
       Effect.mapError(blobs.get(hash, { offset: 0, length: maxBytes + 1 }), (error) =>
@@ -79,7 +82,7 @@ export const make = (blobs: Blobs, options: { readonly cacheBytes: number }): Ob
   const checked = <N>(hash: string, result: N | string): Effect.Effect<N, StoreError> =>
     typeof result === "string" ? Effect.fail(corruptNode(hash, result)) : Effect.succeed(result)
 
-  /** Returns a node that `check` accepts. If the node is in the cache, the effect has succeeded already. */
+  /** Returns a node that `check` accepts. If the node is in the cache, returns a completed effect. */
   const node = <N extends object>(hash: string, check: (node: Node) => N | string): Effect.Effect<N, StoreError> => {
     const known = cache.get(hash)?.node
     if (known !== undefined) return checked(hash, check(known))

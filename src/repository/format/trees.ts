@@ -1,6 +1,7 @@
 /**
- * A directory as a tree by the hashes of its names. A tree up to a weight is one leaf; a heavier tree is a branch by the next
- * digit of the hash. So the nodes depend only on the entries, not on the order of the changes, and every node is small.
+ * A directory as a tree that is ordered by the hashes of its names. A tree of at most `maxLeafWeight` is one leaf. A heavier
+ * tree is a branch, with one child for each next digit of the hash. So the nodes depend only on the entries, not on the order
+ * of the changes, and every node is small.
  *
  * All functions leave their arguments unchanged and return new nodes, which `Objects.store` stores.
  */
@@ -25,7 +26,7 @@ import type { Objects } from "./objects.ts"
 
 const digitAt = (hash: string, depth: number): number => Number.parseInt(hash[depth]!, 16)
 
-/** Returns the index of the name, or where it would be inserted as a negative number minus one. */
+/** Returns the index of the name. If the name is absent, returns `-i - 1` for the index `i` at which it would be inserted. */
 const search = (entries: ReadonlyArray<Entry>, name: string): number => {
   let low = 0
   let high = entries.length - 1
@@ -62,7 +63,7 @@ const totalWeight = (entries: ReadonlyArray<Entry>): number => {
   return weight
 }
 
-/** Returns the node of sorted entries. */
+/** Builds the node of entries that are sorted by name. */
 const build = (entries: ReadonlyArray<Entry>, prefix: string): TreeNode | undefined => {
   if (entries.length === 0) return undefined
   const weight = totalWeight(entries)
@@ -80,7 +81,7 @@ const build = (entries: ReadonlyArray<Entry>, prefix: string): TreeNode | undefi
   }
 }
 
-/** The number of nodes that are read at the same time. */
+/** The number of children of one node that are read at the same time. */
 const readConcurrency = 16
 
 const forEachBelow = (objects: Objects, node: TreeNode, visit: (entry: Entry) => void): Effect.Effect<void, StoreError> => {
@@ -95,7 +96,7 @@ const forEachBelow = (objects: Objects, node: TreeNode, visit: (entry: Entry) =>
       digits,
       (digit) =>
         Eager.flatMap(objects.child(node, node.children[digit]!, digit), (below) => forEachBelow(objects, below, visit)),
-      // The nodes below wait for no others, so only the upper ones are read at the same time.
+      // Only the two upper levels read children concurrently, which bounds the number of concurrent reads.
       node.prefix.length < 2 ? readConcurrency : 1
     )
   )
@@ -117,7 +118,7 @@ const changeLeaf = (node: Leaf, name: string, entry: Entry | undefined): TreeNod
   return entries.length > 0 && isLeaf(weight, node.prefix.length) ? { ...node, entries, weight } : build(entries, node.prefix)
 }
 
-/** Returns the tree with the entry of a name set or, for `undefined`, removed. */
+/** Returns a tree in which `name` has the given entry, or no entry if `entry` is `undefined`. */
 export const set = (
   objects: Objects,
   tree: Tree,

@@ -18,22 +18,25 @@ export interface Listed {
 
 /** The operations of a store on valid hashes. No list of hashes contains a hash twice. */
 export interface Contents {
-  /** Stores content that nobody else changes. */
+  /** Stores content. The caller must not change the bytes afterwards. */
   readonly put: (hash: string, bytes: Uint8Array) => Effect.Effect<void, StoreError>
   /** Returns the bytes of the range that exist, or all bytes, in a new array. Returns `undefined` for an unknown hash. */
   readonly get: (hash: string, range: Range | undefined) => Effect.Effect<Uint8Array | undefined, StoreError>
   readonly has: (hashes: ReadonlyArray<string>) => Effect.Effect<Iterable<string>, StoreError>
   readonly delete: (hashes: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
-  /** Deletes those of the hashes whose last `put` was before a time in milliseconds, and returns how many. */
+  /** Deletes the content of each hash whose last `put` was before `millis`. Returns the number of deleted contents. */
   readonly deleteOlder: (hashes: ReadonlyArray<string>, millis: number) => Effect.Effect<number, StoreError>
-  /** All hashes. Other names, which others have stored, are permitted. */
+  /** All hashes. The list may also have names that other programs have stored. */
   readonly list: Stream.Stream<Listed, StoreError>
 }
 
-/** The key of a deletion that keeps what was stored again. The stores of this library have it, beside the public operations. */
+/**
+ * The key of `deleteOlder`, which keeps content that was stored again. The library's own stores have this operation beside the
+ * public ones.
+ */
 export const deleteOlder: unique symbol = Symbol("fs-algebra/repository/deleteOlder")
 
-/** The key of a `put` of bytes whose hash the caller has computed, and that nobody changes afterwards. */
+/** The key of a `put` with a hash that the caller has computed. The caller must not change the bytes afterwards. */
 export const putHashed: unique symbol = Symbol("fs-algebra/repository/putHashed")
 
 export interface OwnOperations extends Operations {
@@ -49,7 +52,7 @@ const missing = (hash: string): StoreError =>
 export const corruptBlob = (hash: string, detail: string): StoreError =>
   new StoreError({ reason: "corrupt", detail: `the blob ${hash} is corrupt: ${detail}; store its content again` })
 
-/** The size of the largest blob, in bytes. Larger files or rows that someone else has stored are not read. */
+/** The maximum size of a blob in bytes. Larger files or rows of other programs are not read. */
 export const maxBlobBytes = 1024 * 1024 * 1024
 
 const checkRange = (range: Range | undefined): Effect.Effect<void, StoreError> => {
@@ -83,7 +86,7 @@ export const make = (contents: Contents): OwnOperations => ({
         const detail = `a blob of ${bytes.length} bytes is too large; divide content of more than ${maxBlobBytes} bytes`
         return Effect.fail(new StoreError({ reason: "invalid", detail }))
       }
-      // The caller may change its array while the store works.
+      // The caller may change its array during the call.
       const copy = new Uint8Array(bytes)
       const hash = sha256(copy)
       return Effect.as(contents.put(hash, copy), hash)

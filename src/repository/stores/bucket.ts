@@ -1,9 +1,9 @@
 /**
- * Stores in a bucket of a store that speaks S3.
+ * Stores in a bucket of an S3-compatible store.
  *
  * A blob is the object `blobs/HASH`. A head is the object `heads/NAME`, where NAME is the name of the workspace as hexadecimal
- * UTF-8. A write of a head has a condition: the object is absent, or is the object that was read. A deleted head becomes an object
- * of one byte, because not every store obeys conditions of deletions.
+ * UTF-8. A write of a head has a condition: the object is absent, or is the object that was read. A deleted head becomes an
+ * object of one byte, because not every store supports conditional deletes.
  */
 import type * as Redacted from "effect/Redacted"
 import * as DateTime from "effect/DateTime"
@@ -23,7 +23,7 @@ import * as Wakes from "./wakes.ts"
 
 export interface BucketOptions {
   readonly bucket: string
-  /** The keys of the store begin with this prefix. A slash is added if the prefix does not end in one. @default "" */
+  /** The prefix of all keys. If it is not empty and does not end in a slash, a slash is added. @default "" */
   readonly prefix?: string | undefined
   /** The address of the store, such as `http://127.0.0.1:9000`. @default AWS S3 in the region */
   readonly endpoint?: string | undefined
@@ -45,9 +45,9 @@ export interface BucketOptions {
 const chunkBytes = 8 * 1024 * 1024
 const concurrency = 16
 const pollTime = "1 second"
-/** The number of times that a write is sent whose condition the store refuses although the head is as expected. */
+/** The maximum number of attempts of a write. A store may refuse the condition although the head is as expected. */
 const maxTries = 10
-/** The longest prefix, in bytes, with which the longest name still fits into a key. */
+/** The maximum length of the prefix in bytes. With such a prefix, the longest workspace name still fits into a key. */
 const maxPrefixBytes = 400
 
 const tombstone = "-"
@@ -83,7 +83,7 @@ const makeBlobs = ({ objects, prefix, support }: OpenObjects) => {
         const found = yield* objects.get(key, at, Math.min(chunkBytes, end - at))
         if (found === undefined) return undefined
         if (found === "changed") {
-          // The store has no bytes there, or another program has deleted the blob.
+          // The blob has no bytes at this offset, or another program has deleted the blob.
           if ((yield* objects.head(key)) === undefined) return undefined
           break
         }
@@ -155,7 +155,7 @@ const makeHeads = ({ objects, prefix, support }: OpenObjects) => {
   const read = (what: string, workspace: string) =>
     Effect.map(answer(what)(objects.get(keyOf(workspace), 0, Heads.maxHeadBytes + 1)), (found) => {
       if (found === undefined) return { text: undefined, condition: absent }
-      // An empty object is no head, and neither is a longer one. Their texts are not equal to any head.
+      // An empty object is no head. The text "" differs from the text of every head.
       if (found === "changed") return { text: "", condition: absent }
       const text = new TextDecoder().decode(found.bytes)
       return { text: text === tombstone ? undefined : text, condition: { _tag: "Match", etag: found.head.etag } as const }

@@ -5,10 +5,10 @@
  * - `blobs/ab/cdef…` is the content whose hash is `abcdef…`.
  * - `heads/HASH.json` has two lines: the name of the workspace, whose SHA-256 is the file's name, and the text of its head.
  * - `heads/HASH.lock` is a directory that exists while a process replaces the head.
- * - `drafts` has files that are being written. They get their final names in one step.
+ * - `drafts` has files that are being written. A rename publishes a draft.
  *
- * The directory belongs to this library, but someone else may have written to it. So symlinks below it are not followed, only
- * regular files are read, and every content is checked.
+ * Other programs may have written to the directory. So symlinks below it are not followed, only regular files are read, and
+ * every content is checked.
  */
 import * as Effect from "effect/Effect"
 import { isSystemError } from "../../model/realms.ts"
@@ -25,18 +25,18 @@ import type { Stores } from "./stores.ts"
 export interface DirectoryOptions {
   /** The path of the directory. The layer creates it if it does not exist. */
   readonly directory: string
-  /** True if each change is on the disk before it is answered, so that it survives a loss of power. @default false */
+  /** If true, a change returns only when it is on the disk, so that it survives a loss of power. @default false */
   readonly fsync?: boolean | undefined
 }
 
-/** The codes of a disk without space, or of a user without quota. */
+/** The codes for a full disk or an exceeded quota. */
 const fullCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"])
 const fullNumbers: ReadonlySet<number> = new Set([-122, -69])
 
-/** The codes of an entry that is not what the store has made: a planted link, directory or special file. */
+/** The codes for an entry that the store has not made, such as a planted link, directory or special file. */
 const foreignCodes: ReadonlySet<string> = new Set(["ELOOP", "EISDIR", "ENOTDIR", "ENXIO", "ENOTEMPTY", "EMLINK"])
 
-/** Returns a system error as a StoreError, without paths of the host. Throws other errors, because they are bugs. */
+/** Converts a system error to a StoreError without host paths. Throws other errors, because they are bugs. */
 export const errorOf =
   (what: string) =>
   (error: unknown): StoreError => {
@@ -68,7 +68,7 @@ export interface Place {
     bytes: Uint8Array,
     use: (draft: string) => Effect.Effect<A, StoreError>
   ) => Effect.Effect<A, StoreError>
-  /** Waits until the names in the directories are on the disk, if `fsync` is true. */
+  /** If `fsync` is true, waits until the entries of the directories are on the disk. */
   readonly syncNames: (what: string, ...directories: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
 }
 
@@ -108,13 +108,16 @@ export const openFile = (path: string): { readonly descriptor: number; readonly 
   throw Object.assign(new Error("not a regular file"), { code: "EISDIR" })
 }
 
-/** Creates a directory of the store, and refuses anything else that has its name. */
+/** Creates a directory of the store if it is missing. Throws if anything else has its name. */
 export const ownDirectory = (path: string): void => {
   makeDirectories(path, 0o700)
   if (!Fs.lstatSync(path).isDirectory()) throw Object.assign(new Error("not a directory"), { code: "ENOTDIR" })
 }
 
-/** Removes the drafts of dead processes. Compares ages by the clock of the disk, because another machine may have written. */
+/**
+ * Removes the drafts of dead processes. Computes their ages by the clock of the disk, because drafts may come from another
+ * machine.
+ */
 const removeLeftovers = (directory: string): void => {
   const names = Fs.readdirSync(directory).filter((name) => draftPattern.test(name))
   if (names.length === 0) return
@@ -136,12 +139,12 @@ const invalid = (detail: string): StoreError => new StoreError({ reason: "invali
 
 const ownNames = ["drafts", "blobs", "heads"]
 
-/** Makes a store of an empty directory, or opens one. Throws for any other directory. */
+/** Creates a store in an empty directory, or opens an existing store. Throws for any other directory. */
 const openFormat = (directory: string): void => {
   const path = join(directory, "format.json")
   const found = openFile(path)
   if (found === undefined) {
-    // Another process may be making the store at this moment, so its directories are no foreign entries.
+    // Another process may be creating the store at this moment, so the directories of a store are permitted.
     const isForeign = (name: string): boolean => name !== "format.json" && !ownNames.includes(name)
     if (Fs.readdirSync(directory).some(isForeign)) {
       throw invalid("the directory of the store has other files in it; use an empty or a new directory")
@@ -180,7 +183,7 @@ export const open = ({ directory, fsync = false }: DirectoryOptions): Effect.Eff
         : Effect.void
 
     const withDraft: Place["withDraft"] = (what, bytes, use) => {
-      // An error takes longer to make than a small file.
+      // The error is made only when it is needed, because that takes longer than to write a small file.
       const full = () => new StoreError({ reason: "full", detail: `${what}: the disk of the store has no space left` })
       const path = join(root, "drafts", draftName())
       return Effect.acquireUseRelease(
@@ -191,7 +194,7 @@ export const open = ({ directory, fsync = false }: DirectoryOptions): Effect.Eff
             : Host.writeFully(draft.descriptor, bytes, errorOf(what), full())
           ).pipe(
             Effect.andThen(fsync ? Host.sync(draft.descriptor, errorOf(what)) : Effect.void),
-            // Some network disks report only at the close that the content was lost.
+            // Some network disks report lost content only when the file is closed.
             Effect.andThen(
               attempt(what, () => {
                 draft.isOpen = false
@@ -203,7 +206,7 @@ export const open = ({ directory, fsync = false }: DirectoryOptions): Effect.Eff
         (draft) =>
           Effect.sync(() => {
             if (draft.isOpen) Host.closeQuietly(draft.descriptor)
-            // Most drafts have been renamed. The look costs less than the error of a removal.
+            // Most drafts have been renamed. `lstat` costs less than an `unlink` that fails.
             if (Fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined) Host.unlinkQuietly(path)
           })
       )

@@ -10,7 +10,7 @@ import type { StoreError } from "../errors.ts"
 import * as Blobs from "./blobs.ts"
 import { errorOf, maxSyncBytes, openFile, ownDirectory, type Place } from "./directory.ts"
 
-/** The number of entries that are handled before other fibers run. */
+/** The number of entries between two yields to other fibers. */
 const batch = 256
 
 const tooLarge = Symbol("tooLarge")
@@ -57,7 +57,7 @@ export const make = (place: Place): Operations => {
       return readFrom(0)
     })
 
-  /** Gives existing, intact content the current time. Returns false if the content must be written. */
+  /** Sets the modification time of existing, intact content to now. Returns false if the content must be written. */
   const refresh = (what: string, hash: string, bytes: Uint8Array): Effect.Effect<boolean, StoreError> =>
     opened(what, hash, (file) =>
       file === undefined || file.size !== bytes.length
@@ -69,7 +69,7 @@ export const make = (place: Place): Operations => {
             const isThere = yield* attempt(what, () => {
               try {
                 Fs.utimesSync(pathOf(hash), now, now)
-                // Another process may have found the old time before, and deleted the content after.
+                // Another process may have read the old time before, and deleted the content afterwards.
                 return Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) !== undefined
               } catch (error) {
                 // Another process has deleted the content meanwhile.
@@ -77,13 +77,13 @@ export const make = (place: Place): Operations => {
                 throw error
               }
             })
-            // The process that wrote the content may not have waited for the disk.
+            // The process that wrote the content may not have synced the file.
             if (isThere && fsync) yield* Host.sync(file.descriptor, errorOf(what))
             return isThere
           })
     )
 
-  /** Returns the bytes of a range of a small file, in one step without other fibers between. */
+  /** Reads a range synchronously. Returns `tooLarge` if the range has more than `maxSyncBytes` bytes. */
   const readNow = (hash: string, range: Blobs.Range | undefined): Uint8Array | undefined | typeof tooLarge => {
     const file = hasFolder(hash) ? openFile(pathOf(hash)) : undefined
     if (file === undefined) return undefined
@@ -116,7 +116,7 @@ export const make = (place: Place): Operations => {
     put: (hash, bytes) => {
       const what = `put of the blob ${hash}`
       return Effect.gen(function* () {
-        // Most content is new. The look costs less than the error of an attempt to open it.
+        // Most content is new. `lstat` costs less than an `open` that fails.
         const exists = yield* attempt(
           what,
           () => hasFolder(hash) && Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) !== undefined

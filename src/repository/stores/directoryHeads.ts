@@ -1,7 +1,7 @@
 /**
  * Heads in files. A process that replaces a head first creates an entry in the lock directory of the workspace, and then looks
- * for the entries of other processes. If there is none, no other process replaces the head until the entry is removed. The entry
- * of a dead process does not count.
+ * for the entries of other processes. If there is none, no other process replaces the head until the entry is removed. The
+ * entries of dead processes are ignored.
  */
 import type * as NodeFs from "node:fs"
 import * as Clock from "effect/Clock"
@@ -27,10 +27,10 @@ const lock = ProcessLock.make({
   directoryMode: 0o700
 })
 
-/** The longest wait for another process that replaces the same head. */
+/** The maximum wait, in milliseconds, for another process that replaces the same head. */
 const patienceMillis = 30_000
 const maxPauseMillis = 8
-/** The time between two looks at a head, for disks and changes that the system does not report. */
+/** The time between two reads of a head. The system does not report all changes on all disks. */
 const pollTime = "1 second"
 
 const filePattern = /^[0-9a-f]{64}\.json$/
@@ -49,7 +49,7 @@ const parseName = (line: string | undefined): string | undefined => {
 
 const maxShown = 10
 
-/** Returns the error of a list that lacks the names of damaged files. */
+/** Returns the error with which a list ends if files are damaged. */
 const unreadable = (details: ReadonlyArray<string>): StoreError => {
   const rest = details.length - maxShown
   const detail = [...details.slice(0, maxShown), ...(rest > 0 ? [`${rest} more files`] : [])].join("; ")
@@ -60,7 +60,7 @@ export const make = ({ attempt, directory, syncNames, withDraft }: Place): Opera
   const top = join(directory, "heads")
   const fileOf = (workspace: string): string => `${sha256(Buffer.from(workspace))}.json`
 
-  /** Returns the lines of a file, or `undefined` if it is missing. Throws a StoreError for a file of another form. */
+  /** Returns the lines of a head's file, or `undefined` if the file is missing. Throws a StoreError for a damaged file. */
   const readFile = (file: string): { readonly workspace: string; readonly text: string } | undefined => {
     const found = openFile(join(top, file))
     if (found === undefined) return undefined
@@ -87,7 +87,7 @@ export const make = ({ attempt, directory, syncNames, withDraft }: Place): Opera
     try {
       watcher = Fs.watch(top, { persistent: false })
     } catch {
-      // The system has no watches left, or the disk has none. Readers then look once in a while.
+      // The system has no watches left, or the disk does not support them. Readers then poll.
       return undefined
     }
     watcher.on("change", (_, file) => (typeof file === "string" ? wakes.wake(file) : wakes.wakeAll()))
@@ -95,7 +95,10 @@ export const make = ({ attempt, directory, syncNames, withDraft }: Place): Opera
     return () => watcher.close()
   })
 
-  /** Replaces the file if no other process does so at the moment. Returns `undefined` if another process does. */
+  /**
+   * Replaces or deletes the file if its text is `expected`, and returns whether it did. Returns `undefined` if another process
+   * has the lock.
+   */
   const trySwap = (workspace: string, expected: string | undefined, draft: string | undefined): boolean | undefined => {
     const file = fileOf(workspace)
     const path = join(top, file)
@@ -145,7 +148,7 @@ export const make = ({ attempt, directory, syncNames, withDraft }: Place): Opera
     swap: (workspace, expected, next) => {
       const what = next === undefined ? "delete of a head" : "compareAndSet"
       return Effect.gen(function* () {
-        // A stale caller writes no draft.
+        // A caller with an outdated head need not write a draft.
         if ((yield* attempt(what, () => readFile(fileOf(workspace))))?.text !== expected) return false
         const isDone =
           next === undefined

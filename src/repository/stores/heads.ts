@@ -15,21 +15,24 @@ import type { Head, Operations } from "../HeadStore.ts"
 export interface Texts {
   readonly read: (workspace: string) => Effect.Effect<string | undefined, StoreError>
   /**
-   * Replaces the text `expected` with `next` in one step, and returns whether the text was `expected`. As `expected`, `undefined`
-   * means that there is no text; as `next`, that the text is deleted. At least one of the two is a text.
+   * Replaces the text `expected` with `next` in one step, and returns whether the text was `expected`. If `expected` is
+   * `undefined`, no text may exist. If `next` is `undefined`, the text is deleted. At least one of them is a text.
    */
   readonly swap: (
     workspace: string,
     expected: string | undefined,
     next: string | undefined
   ) => Effect.Effect<boolean, StoreError>
-  /** The names of all workspaces. Invalid names, which others have stored, are permitted. */
+  /** The names of all workspaces. The list may also have invalid names that other programs have stored. */
   readonly list: Stream.Stream<string, StoreError>
-  /** Emits once when changes will be seen from then on, and again after each change, but never more often than it is pulled. */
+  /**
+   * Emits once when it has begun to observe changes, and then after each change. Merges changes that arrive faster than they
+   * are pulled.
+   */
   readonly wakes: (workspace: string) => Stream.Stream<unknown, StoreError>
 }
 
-/** The largest text of a head, in bytes. Every store can hold a text of this size in one record. */
+/** The maximum size of a head's text, in bytes. Every store can hold a text of this size in one record. */
 export const maxHeadBytes = 65_536
 
 export const maxNameBytes = 256
@@ -48,7 +51,7 @@ const StoredHead = Schema.Struct({
 
 const decodeStoredHead = Schema.decodeUnknownOption(Schema.fromJsonString(StoredHead))
 
-/** Returns the canonical text. Times are cut to whole milliseconds. */
+/** Returns the canonical text. Times are truncated to whole milliseconds. */
 export const encodeHead = ({ author, committedAt, message, root, sequence }: Head): string =>
   JSON.stringify({ version, root, sequence, author, message, committedAt: DateTime.formatIso(committedAt) })
 

@@ -22,8 +22,8 @@ import * as Wakes from "./wakes.ts"
 
 export interface SqlOptions {
   /**
-   * The beginning of the names of the tables, of lowercase letters, digits and "_". Stores with different prefixes in one database
-   * are independent.
+   * The prefix of the table names: lowercase letters, digits and "_". Stores with different prefixes in one database are
+   * independent.
    * @default "fs_algebra_"
    */
   readonly tablePrefix?: string | undefined
@@ -31,7 +31,7 @@ export interface SqlOptions {
 
 const version = 1
 const partBytes = 8 * 1024 * 1024
-/** The number of hashes in one statement. SQLite once permitted 999 parameters. */
+/** The number of hashes in one statement. Old versions of SQLite permit 999 parameters. */
 const hashesAtOnce = 500
 const pageSize = 1_000
 const pollTime = "250 millis"
@@ -39,14 +39,17 @@ const maxDetailChars = 300
 
 const invalid = (detail: string): StoreError => new StoreError({ reason: "invalid", detail })
 
-/** The codes of Postgres (disk full, out of memory) and the result code of SQLite (13) for a store without space. */
+/** The codes for a database without space: two of Postgres (disk full, out of memory), and one of SQLite. */
 const fullCodes: ReadonlySet<unknown> = new Set(["53100", "53200"])
 const sqliteFull = 13
-/** SQLite: the file is malformed, or no database. Postgres: damaged data or a damaged index. */
+/**
+ * The codes for a damaged database: in Postgres, damaged data or a damaged index; in SQLite, a malformed file or a file of
+ * another format.
+ */
 const corruptCodes: ReadonlySet<unknown> = new Set(["XX001", "XX002"])
 const sqliteCorrupt: ReadonlySet<number> = new Set([11, 26])
 
-/** Returns the reason of an error of the database. */
+/** Returns the StoreError reason for a database error. */
 export const reasonOf = ({ reason }: SqlError): StoreError["reason"] => {
   const cause = (reason as { readonly cause?: unknown }).cause
   if (typeof cause !== "object" || cause === null) return "unavailable"
@@ -64,7 +67,7 @@ const toStoreError =
     return new StoreError({ reason: reasonOf(error), detail: `${what}: the database failed: ${said.slice(0, maxDetailChars)}` })
   }
 
-/** Errors after which a statement has certainly not been applied, and may succeed when it is repeated. */
+/** Tests whether a statement was certainly not applied, and may succeed if it is repeated. */
 const isConflict = ({ reason }: SqlError): boolean => reason._tag === "DeadlockError" || reason._tag === "SerializationError"
 
 const answer =
@@ -171,7 +174,7 @@ const makeBlobs = (sql: SqlClient, tables: Tables) => {
       Effect.gen(function* () {
         const what = answer(`get of the blob ${hash}`)
         const from = range?.offset ?? 0
-        // The first part says how large the blob is.
+        // The first part has the size of the blob.
         const firstOffset = Math.min(from, partBytes)
         const firstLength = Math.min(range?.length ?? partBytes, partBytes - firstOffset)
         const [first] = yield* what(readPart(hash, 0, firstOffset, firstLength))

@@ -1,6 +1,6 @@
 /**
- * A client of SQLite on Node's own module. Statements run in one synchronous step each. A statement that finds the database locked
- * by another connection waits and tries again. Other fibers run meanwhile, and their statements wait for it.
+ * A SQLite client that uses Node's own module. Each statement runs synchronously. If another connection has locked the
+ * database, the statement is retried. Other fibers run meanwhile, but their statements wait.
  */
 import type * as NodeSqlite from "node:sqlite"
 import * as Effect from "effect/Effect"
@@ -26,7 +26,7 @@ export interface SqliteOptions {
 const lockedMillis = 30_000
 const pauseMillis = 5
 
-/** Classifies an error. Node has the result code of SQLite in `errcode`, but the classification reads it from `errno`. */
+/** Converts an error of Node. Node has the result code of SQLite in `errcode`, but `classifySqliteError` reads `errno`. */
 const toSqlError = (cause: unknown): SqlError =>
   new SqlError({
     reason: classifySqliteError(

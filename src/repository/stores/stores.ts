@@ -1,7 +1,7 @@
 import type * as BlobStore from "../BlobStore.ts"
 import type * as HeadStore from "../HeadStore.ts"
 
-/** The two stores of a repository in one place. */
+/** The two stores of a repository. */
 export interface Stores {
   readonly blobs: BlobStore.Operations
   readonly heads: HeadStore.Operations

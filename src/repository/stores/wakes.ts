@@ -10,7 +10,10 @@ export interface Wakes {
   readonly wakeAll: () => void
 }
 
-/** Makes wakes. `start` runs when the first reader arrives, and its result when the last reader has gone. */
+/**
+ * Makes a `Wakes`. Calls `start` when the first reader begins, and the function that `start` returned when the last reader
+ * ends.
+ */
 export const make = (start: () => (() => void) | undefined = () => undefined): Wakes => {
   const readers = new Map<string, Set<() => void>>()
   let stop: (() => void) | undefined

@@ -1,4 +1,4 @@
-/** Changes of attributes beside another program, on a store in memory whose every request the test can see. */
+/** Tests changes of attributes while another program writes. The store is in memory, and the test sees each request. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { EntryAttributes } from "../../../src/backends/bucket/attributes.ts"
@@ -46,7 +46,7 @@ const storeWith = (after: (object: { attributes: EntryAttributes }, put: number)
 }
 
 describe("a change of attributes", () => {
-  it.effect("is made again if another program has replaced it by a change that began earlier", () =>
+  it.effect("is repeated if another program overwrites it with a change that began earlier", () =>
     Effect.gen(function* () {
       const { fs, object } = storeWith((object, put) => {
         if (put === 1) object.attributes = { modifiedMillis: 1_600_000_000_000 }
@@ -57,7 +57,7 @@ describe("a change of attributes", () => {
     })
   )
 
-  it.effect("ends after some repeats if another program sets another value each time", () =>
+  it.effect("stops after some repetitions if another program sets a different value each time", () =>
     Effect.gen(function* () {
       const { fs, object } = storeWith((object) => {
         object.attributes = { mode: 0o640 }

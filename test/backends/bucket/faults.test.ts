@@ -1,4 +1,4 @@
-/** Bucket behind a network that fails, beside other programs, and on stores that refuse. */
+/** Tests Bucket with a failing network, with other programs that write, and with stores that refuse requests. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -22,7 +22,7 @@ const through = (server: () => Promise<Server>) =>
     return { direct, proxy, prefix, open, fs: yield* open(), other: make(yield* openAt(direct, { prefix })) }
   })
 
-/** Gives each request that `matches` the fates in turn, from the start for each new request, and then passes it. */
+/** Gives the attempts of each request that `matches` the given fates, in order. Further attempts pass. */
 const eachOnce = (proxy: Proxy, fates: ReadonlyArray<Fate>, matches: (method: string) => boolean = () => true): void => {
   const seen = new Map<string, number>()
   proxy.fate = ({ headers, method, url }) => {
@@ -34,7 +34,7 @@ const eachOnce = (proxy: Proxy, fates: ReadonlyArray<Fate>, matches: (method: st
   }
 }
 
-/** A program of every primitive, with its result. */
+/** Calls every kind of operation, and returns the resulting files. */
 const work = (fs: Algebra) =>
   Effect.gen(function* () {
     yield* fs.mkdir("d/empty", { parents: true })
@@ -52,7 +52,7 @@ const result = ["two+", "two+", ["a", "empty"]]
 describeMoto("Bucket behind a failing network", () => {
   for (const fates of [["busy", "busy", "busy", "busy"], ["refuse"], ["lose"], ["cut"], ["lose", "busy", "refuse"]] as const) {
     it.live(
-      `every operation succeeds once if each request first meets: ${fates.join(", ")}`,
+      `every operation takes effect once, even if the first attempts of each request fail with: ${fates.join(", ")}`,
       () =>
         Effect.gen(function* () {
           const { fs, other, proxy } = yield* through(moto)
@@ -68,7 +68,7 @@ describeMoto("Bucket behind a failing network", () => {
   }
 
   it.live(
-    "a create whose answer is lost still tells its own file from the file of another program",
+    "a create whose answer is lost does not mistake another program's file for its own",
     () =>
       Effect.gen(function* () {
         const { fs, other, proxy } = yield* through(moto)
@@ -81,7 +81,7 @@ describeMoto("Bucket behind a failing network", () => {
   )
 
   it.live(
-    "a store that stays overloaded fails the call with Unavailable and changes nothing",
+    "a call fails with Unavailable and changes nothing if the store stays overloaded",
     () =>
       Effect.gen(function* () {
         const { direct, fs, prefix, proxy } = yield* through(moto)
@@ -98,7 +98,7 @@ describeMoto("Bucket behind a failing network", () => {
   )
 
   it.live(
-    "a store that does not answer fails the call with Timeout, and serves the next call",
+    "a call fails with Timeout if the store does not answer, and the next call succeeds",
     () =>
       Effect.gen(function* () {
         const { open, other, proxy } = yield* through(moto)
@@ -210,7 +210,7 @@ describeRadosgw("Buckets of several programs", () => {
 })
 describeRadosgw("Bucket and the clock", () => {
   it.live(
-    "a clock that is an hour wrong is corrected by the clock of the store",
+    "requests succeed although the clock of this machine is an hour wrong",
     () =>
       Effect.gen(function* () {
         const at = yield* Effect.promise(radosgw)

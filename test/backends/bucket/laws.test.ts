@@ -1,4 +1,4 @@
-/** Runs the laws and random programs on a bucket of two servers. */
+/** Runs the laws and random programs on buckets of two servers. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { laws, policySuite, suite } from "../../../src/testing/index.ts"

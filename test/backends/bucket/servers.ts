@@ -57,7 +57,7 @@ export interface Server {
 
 const keys = { accessKeyId: "TESTKEY", secretAccessKey: "TESTSECRET" }
 
-/** A client of its own, to see and store what the library does not. */
+/** A client that can read and store objects that the library cannot. */
 export const aws = new AwsClient({ ...keys, service: "s3", region: "us-east-1", retries: 0 })
 
 export const credentials = { accessKeyId: keys.accessKeyId, secretAccessKey: Redacted.make(keys.secretAccessKey) }

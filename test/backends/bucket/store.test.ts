@@ -1,4 +1,4 @@
-/** Bucket and the objects of other programs: what it stores, and what it makes of keys that it would not store. */
+/** Tests the objects that Bucket stores, and how it handles keys of other programs that it would not store itself. */
 import { assert, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -55,14 +55,14 @@ for (const [name, describeServer, server] of [
       })
     )
 
-    it.live("leaves no trace of the test of conditions", () =>
+    it.live("leaves no object after the test for conditional writes", () =>
       Effect.gen(function* () {
         const { keys } = yield* ground
         assert.deepStrictEqual(yield* keys, [])
       })
     )
 
-    it.live("keeps modes, times and links as metadata if `metadata` is true, and shows them as files if it is not", () =>
+    it.live("keeps modes, times and links as metadata if `metadata` is true, and lists links as files if it is false", () =>
       Effect.gen(function* () {
         const { at, fs, prefix } = yield* ground
         const kept = make(yield* openAt(at, { prefix, metadata: true }))
@@ -89,7 +89,7 @@ for (const [name, describeServer, server] of [
       })
     )
 
-    it.live("takes an object with invalid metadata for a file without it", () =>
+    it.live("treats an object with invalid metadata as a file without metadata", () =>
       Effect.gen(function* () {
         const { at, prefix } = yield* ground
         const kept = make(yield* openAt(at, { prefix, metadata: true }))
@@ -145,7 +145,7 @@ for (const [name, describeServer, server] of [
       })
     )
 
-    it.live("takes an object with a link's metadata and another size for a file in every call", () =>
+    it.live("treats an object with the metadata of a link but a different size as a file in every call", () =>
       Effect.gen(function* () {
         const at = yield* Effect.promise(server)
         const prefix = freshPrefix()
@@ -158,7 +158,7 @@ for (const [name, describeServer, server] of [
       })
     )
 
-    it.live("ends a long stream with EAGAIN if the mode changes meanwhile, and keeps the old content", () =>
+    it.live("fails a long stream with EAGAIN if the mode changes meanwhile, and keeps the old content", () =>
       Effect.gen(function* () {
         const at = yield* Effect.promise(server)
         const prefix = freshPrefix()
@@ -188,7 +188,7 @@ for (const [name, describeServer, server] of [
       })
     )
 
-    it.live("takes `a` for a file where other programs store `a` and `a/b`, and counts the rest as skipped", () =>
+    it.live("treats `a` as a file if other programs store `a` and `a/b`, and counts the other objects as skipped", () =>
       Effect.gen(function* () {
         const { foreign, fs, keys } = yield* ground
         yield* foreign("d/a")
@@ -226,7 +226,7 @@ for (const [name, describeServer, server] of [
     )
 
     it.live(
-      "lists more entries than a page holds",
+      "lists directories with more entries than a page of the store",
       () =>
         Effect.gen(function* () {
           const { foreign, fs } = yield* ground
@@ -261,7 +261,7 @@ for (const [name, describeServer, server] of [
       120_000
     )
 
-    it.live("ends the read of a large file with ESTALE if the object is replaced, instead of mixing bytes", () =>
+    it.live("fails the read of a large file with ESTALE if the object is replaced, and never mixes bytes of both", () =>
       Effect.gen(function* () {
         const { foreign, port } = yield* ground
         yield* foreign("big", "a".repeat(3 * MiB))
@@ -290,7 +290,7 @@ for (const [name, describeServer, server] of [
 }
 
 describeRadosgw("Bucket with wrong credentials", () => {
-  it.live("fails with Unavailable and names neither key nor secret", () =>
+  it.live("fails with Unavailable, and the message contains neither the key nor the secret", () =>
     Effect.gen(function* () {
       const at = yield* Effect.promise(radosgw)
       const error = yield* Effect.flip(

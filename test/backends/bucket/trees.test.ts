@@ -1,4 +1,4 @@
-/** Batches of deletions, and copies within the store. */
+/** Tests batches of deletions, and copies within the store. */
 import { assert, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -107,7 +107,7 @@ for (const [name, describeServer, server] of [
   ["radosgw", describeRadosgw, radosgw]
 ] as const) {
   describeServer(`Bucket on ${name}`, () => {
-    it.live("deletes the objects of a directory in batches, and nothing beside it", () =>
+    it.live("deletes the objects of a directory in batches, and no object outside of it", () =>
       Effect.gen(function* () {
         const { fs, keys, putAll, requests } = yield* ground(server, {}, { sizes: { batch: 40 } })
         yield* putAll([...numbered(100), ...kept])
@@ -118,7 +118,7 @@ for (const [name, describeServer, server] of [
       }).pipe(Effect.scoped)
     )
 
-    it.live("deletes every key below a directory, and counts as the deletion object by object does", () =>
+    it.live("deletes every key below a directory, and returns the same counts as a deletion object by object", () =>
       Effect.gen(function* () {
         const { fs, keys, other, port, putAll } = yield* ground(server)
         const odd = oddOn(name)
@@ -132,7 +132,7 @@ for (const [name, describeServer, server] of [
       }).pipe(Effect.scoped)
     )
 
-    it.live("keeps the directory above, and does not make one above a missing directory", () =>
+    it.live("keeps the parent of a deleted directory, and does not create the parent of a missing directory", () =>
       Effect.gen(function* () {
         const { fs, keys, port, putAll } = yield* ground(server)
         yield* putAll(["above/tree/a", "above/tree/b"])
@@ -174,41 +174,45 @@ for (const [name, describeServer, server] of [
       }).pipe(Effect.scoped)
     )
 
-    it.live("keeps the conditions of copies: a new file replaces nothing, and a replaced file keeps its mode", () =>
-      Effect.gen(function* () {
-        const { fs, keys, other } = yield* ground(server, { metadata: true })
-        const bytes = content(9 * MiB)
-        yield* other.writeBytes("from", bytes)
-        yield* other.write("taken", "theirs")
-        yield* other.setAttributes("taken", { mode: 0o640 })
-        assert.strictEqual((yield* Effect.flip(fs.copy("from", "taken")))._tag, "AlreadyExists")
-        assert.strictEqual(yield* other.readString("taken"), "theirs")
-        yield* fs.copy("from", "taken", { overwrite: true })
-        assert.deepStrictEqual((yield* other.readBytes("taken")).content, bytes)
-        assert.strictEqual((yield* other.stat("taken")).mode, 0o640)
-        assert.strictEqual((yield* Effect.flip(fs.copy("from", "taken/below")))._tag, "NotADirectory")
-        assert.strictEqual((yield* Effect.flip(fs.copy("none", "b")))._tag, "NotFound")
-        assert.deepStrictEqual(yield* keys, ["from", "taken"])
-      }).pipe(Effect.scoped)
+    it.live(
+      "copies under the same conditions as a write: a new file replaces nothing, and a replaced file keeps its mode",
+      () =>
+        Effect.gen(function* () {
+          const { fs, keys, other } = yield* ground(server, { metadata: true })
+          const bytes = content(9 * MiB)
+          yield* other.writeBytes("from", bytes)
+          yield* other.write("taken", "theirs")
+          yield* other.setAttributes("taken", { mode: 0o640 })
+          assert.strictEqual((yield* Effect.flip(fs.copy("from", "taken")))._tag, "AlreadyExists")
+          assert.strictEqual(yield* other.readString("taken"), "theirs")
+          yield* fs.copy("from", "taken", { overwrite: true })
+          assert.deepStrictEqual((yield* other.readBytes("taken")).content, bytes)
+          assert.strictEqual((yield* other.stat("taken")).mode, 0o640)
+          assert.strictEqual((yield* Effect.flip(fs.copy("from", "taken/below")))._tag, "NotADirectory")
+          assert.strictEqual((yield* Effect.flip(fs.copy("none", "b")))._tag, "NotFound")
+          assert.deepStrictEqual(yield* keys, ["from", "taken"])
+        }).pipe(Effect.scoped)
     )
 
-    it.live("copies a large object in ranges, if the store checks the source of each, and else through this program", () =>
-      Effect.gen(function* () {
-        const bytes = content(11 * MiB)
-        for (const isChecking of [true, false]) {
-          const { decide, fs, other, requests } = yield* ground(server, { conditional: false }, { sizes: { copy: 5 * MiB } })
-          // Neither server checks the source of a range, so the proxy refuses the tag that no object has.
-          const isOtherTag = ({ headers }: Request) => /"0{32}"/.test(String(headers["x-amz-copy-source-if-match"]))
-          decide((request) => (isChecking && isOtherTag(request) ? "failed" : "pass"))
-          yield* other.writeBytes("from", bytes)
-          yield* fs.copy("from", "to")
-          assert.deepStrictEqual((yield* other.readBytes("to")).content, bytes)
-          const ranges = requests.filter(({ headers }) => headers["x-amz-copy-source-range"] !== undefined)
-          const downloads = requests.filter(({ method, url }) => method === "GET" && url.endsWith("/from"))
-          assert.strictEqual(ranges.length, isChecking ? 3 : 0)
-          assert.strictEqual(downloads.length === 0, isChecking)
-        }
-      }).pipe(Effect.scoped)
+    it.live(
+      "copies a large object in ranges if the store checks the source of each range, and through this program otherwise",
+      () =>
+        Effect.gen(function* () {
+          const bytes = content(11 * MiB)
+          for (const isChecking of [true, false]) {
+            const { decide, fs, other, requests } = yield* ground(server, { conditional: false }, { sizes: { copy: 5 * MiB } })
+            // Neither server checks the source of a range, so the proxy refuses the tag that no object has.
+            const isOtherTag = ({ headers }: Request) => /"0{32}"/.test(String(headers["x-amz-copy-source-if-match"]))
+            decide((request) => (isChecking && isOtherTag(request) ? "failed" : "pass"))
+            yield* other.writeBytes("from", bytes)
+            yield* fs.copy("from", "to")
+            assert.deepStrictEqual((yield* other.readBytes("to")).content, bytes)
+            const ranges = requests.filter(({ headers }) => headers["x-amz-copy-source-range"] !== undefined)
+            const downloads = requests.filter(({ method, url }) => method === "GET" && url.endsWith("/from"))
+            assert.strictEqual(ranges.length, isChecking ? 3 : 0)
+            assert.strictEqual(downloads.length === 0, isChecking)
+          }
+        }).pipe(Effect.scoped)
     )
 
     it.live("leaves no copy and no upload if a range is refused because the source changed", () =>
@@ -257,7 +261,7 @@ describeMoto("a batch of deletions", () => {
     )
   }
 
-  it.live("is sent again only with the objects that were refused", () =>
+  it.live("is repeated only with the objects that were refused", () =>
     Effect.gen(function* () {
       const { decide, fs, putAll, requests } = yield* ground(moto)
       yield* putAll(numbered(30))
@@ -269,7 +273,7 @@ describeMoto("a batch of deletions", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fails with the path of an object that the store refuses, and the next deletion finishes", () =>
+  it.live("fails with the path of an object that the store refuses, and the next deletion removes the rest", () =>
     Effect.gen(function* () {
       const { decide, fs, keys, putAll } = yield* ground(moto)
       yield* putAll([...numbered(30), ...kept])
@@ -286,7 +290,7 @@ describeMoto("a batch of deletions", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("deletes no object that a store lists without having been asked for it", () =>
+  it.live("deletes no object that a store lists from outside the directory", () =>
     Effect.gen(function* () {
       const { decide, fs, keys, putAll } = yield* ground(moto)
       yield* putAll([...numbered(5), ...kept])
@@ -297,7 +301,7 @@ describeMoto("a batch of deletions", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("deletes keys with dots, however many a request has", () =>
+  it.live("deletes keys with dots, no matter how many are in one request", () =>
     Effect.gen(function* () {
       for (const all of [["tree/../a"], ["tree/a", "tree/./b"], ["tree/a", "tree/b", "tree/x/.."]]) {
         const { direct, fs, keys, prefix, putAll } = yield* ground(moto, {}, { sizes: { batch: 2 } })
@@ -309,7 +313,7 @@ describeMoto("a batch of deletions", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is refused by 200 and an error as by the status of the error", () =>
+  it.live("treats an error in an answer with status 200 like the status of that error", () =>
     Effect.gen(function* () {
       const { decide, fs, keys, putAll, requests } = yield* ground(moto)
       yield* putAll([...numbered(5), ...kept])
@@ -327,7 +331,7 @@ describeMoto("a batch of deletions", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fails with Unavailable if the store stays busy, and keeps what it did not delete", () =>
+  it.live("fails with Unavailable if the store stays busy, and keeps the objects that it did not delete", () =>
     Effect.gen(function* () {
       const { decide, fs, keys, putAll } = yield* ground(moto)
       yield* putAll([...numbered(30), ...kept])
@@ -344,11 +348,11 @@ describeMoto("a batch of deletions", () => {
 
 describeRadosgw("a copy within the store", () => {
   const bytes = content(9 * MiB)
-  /** The store copies what is larger than a part. */
+  /** The store itself copies files that are larger than a part. */
   const small = { sizes: { firstRead: 1_000, part: 10_000 } }
 
   for (const fates of [["busy"], ["refuse"], ["lose"], ["cut"], ["lose", "busy", "cut"]] as const) {
-    it.live(`is made once if its request first meets: ${fates.join(", ")}`, () =>
+    it.live(`is made once, even if its first attempts fail with: ${fates.join(", ")}`, () =>
       Effect.gen(function* () {
         const { decide, fs, keys, other } = yield* ground(radosgw, {}, small)
         yield* other.writeBytes("from", bytes.subarray(0, 10_000))
@@ -365,7 +369,7 @@ describeRadosgw("a copy within the store", () => {
     )
   }
 
-  it.live("is made of the content if the store does not offer it", () =>
+  it.live("passes the content through this program if the store cannot copy", () =>
     Effect.gen(function* () {
       const { decide, fs, other } = yield* ground(radosgw)
       yield* other.writeBytes("from", bytes)
@@ -381,14 +385,14 @@ describeRadosgw("a copy within the store", () => {
     ["whole", {}],
     ["in ranges", { sizes: { copy: 5 * MiB } }]
   ] as const) {
-    /** radosgw does not compare the source of a range, so that the proxy answers for it. */
+    /** radosgw does not check the source of a range, so the proxy answers instead. */
     const fateOf = (request: Request, fate: Fate): Fate =>
       /^"?0{32}/.test(String(request.headers["x-amz-copy-source-if-match"])) ? "failed" : fate
 
     const usesRanges = (requests: ReadonlyArray<Request>): boolean =>
       requests.some(({ headers }) => headers["x-amz-copy-source-range"] !== undefined)
 
-    it.live(`${size} is made again if the store answers 200 and a passing error`, () =>
+    it.live(`${size} is repeated if the store answers 200 with a temporary error`, () =>
       Effect.gen(function* () {
         const { decide, fs, keys, other, requests } = yield* ground(radosgw, {}, limits)
         yield* other.writeBytes("from", bytes)
@@ -434,7 +438,7 @@ describeRadosgw("a copy within the store", () => {
     )
   }
 
-  it.live("in ranges ends at once if it is interrupted, and its upload is removed", () =>
+  it.live("in ranges ends immediately if it is interrupted, and its upload is removed", () =>
     Effect.gen(function* () {
       const { decide, fs, keys, other, requests } = yield* ground(radosgw, {}, { sizes: { copy: 5 * MiB } })
       yield* other.writeBytes("from", bytes)
@@ -453,7 +457,7 @@ describeRadosgw("a copy within the store", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("keeps the source of a move if the source cannot be deleted, and removes the copy", () =>
+  it.live("is removed if the source of a move cannot be deleted, and the source is kept", () =>
     Effect.gen(function* () {
       const { decide, fs, keys, other } = yield* ground(radosgw, {}, small)
       yield* other.writeBytes("from", bytes)
@@ -467,7 +471,7 @@ describeRadosgw("a copy within the store", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fails with ESTALE if the store says that the source was replaced, and leaves no copy", () =>
+  it.live("fails with ESTALE if the store reports that the source was replaced, and leaves nothing", () =>
     Effect.gen(function* () {
       const { decide, direct, fs, keys, prefix } = yield* ground(radosgw, {}, small)
       yield* Effect.promise(() => putForeign(direct, `${prefix}from`, "old".repeat(5_000)))
@@ -486,7 +490,7 @@ describeRadosgw("a copy within the store", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has the version of its own content, also if the store copies what replaced the source", () =>
+  it.live("has the version of its own content, even if the store copies an object that replaced the source", () =>
     Effect.gen(function* () {
       const { decide, direct, fs, other, prefix } = yield* ground(
         radosgw,

@@ -1,4 +1,4 @@
-/** A place between the library and a server, where tests change, hold and lose packets. */
+/** A relay between the library and a server. Tests change, delay and drop packets there. */
 import * as Effect from "effect/Effect"
 import { PassThrough, Writable } from "node:stream"
 import type { Dial } from "../../../src/backends/sftp/link.ts"
@@ -85,7 +85,7 @@ export const through = (dial: Dial, between: Between): Dial =>
     }
   })
 
-/** Passes everything. */
+/** Passes all packets unchanged. */
 export const passing = (): Between => ({ onRequest: () => "pass", onAnswer: () => "pass" })
 
 /** Removes extensions from the first answer of the server. */

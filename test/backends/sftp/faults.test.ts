@@ -1,4 +1,4 @@
-/** Sftp with killed servers, cut connections, servers without extensions, full disks and interrupted calls. */
+/** Tests Sftp with killed servers, cut connections, servers without extensions, full disks and interrupted calls. */
 import { assert, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -46,7 +46,7 @@ const large = "0123456789abcdef".repeat(20_000)
 interface Case {
   readonly name: string
   readonly run: (fs: Algebra) => Effect.Effect<unknown, unknown>
-  /** True if the call succeeds whatever packet of it is lost. */
+  /** True if the call succeeds no matter which of its packets is lost. */
   readonly isSafe: boolean
 }
 
@@ -79,7 +79,7 @@ const cases: ReadonlyArray<Case> = [
   }
 ]
 
-/** Requests of the library for its own order. Their loss changes nothing. */
+/** The requests that start a session. They belong to no call, so their loss changes nothing. */
 const housekeeping: ReadonlySet<number> = new Set([Type.init])
 
 /** Loses the connection at the n-th packet after `arm`, once. */
@@ -119,11 +119,11 @@ const hidden = (tree: Tree): ReadonlyArray<string> => Object.keys(tree).filter((
 /** More packets than any of the calls needs. */
 const maxPackets = 60
 
-describeSftp("Sftp, if the server is killed and started again", () => {
+describeSftp("Sftp on a server that is killed and restarted", () => {
   for (const one of cases) {
     // A lost request differs from a lost answer only for a change.
     for (const fate of one.isSafe && !isSoak ? (["answer"] as const) : (["request", "answer"] as const)) {
-      it.live(`${one.name} leaves the old or the new tree, whichever ${fate} is lost`, () =>
+      it.live(`${one.name} leaves the old or the new tree, no matter which ${fate} is lost`, () =>
         Effect.gen(function* () {
           const before = yield* oldTree
           const after = yield* newTree(one)
@@ -136,7 +136,7 @@ describeSftp("Sftp, if the server is killed and started again", () => {
               const fs = make(yield* openPiped(root, {}, {}, through(pipe(), between)))
               arm()
               const result = yield* Effect.result(one.run(fs))
-              // A later call shows that the connection is open again. Its listings remove what was left behind.
+              // A later call shows that the connection is open again. Its listings remove the leftovers.
               yield* fs.walk(".").pipe(Stream.runDrain)
               yield* fs.exists("b.txt")
               const found = treeOf(root)
@@ -159,7 +159,7 @@ describeSftp("Sftp, if the server is killed and started again", () => {
     }
   }
 
-  it.live("a change whose outcome is unknown says so", () =>
+  it.live("a change whose outcome is unknown fails, and the message says that it may have been made", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const between = passing()
@@ -177,7 +177,7 @@ describeSftp("Sftp, if the server is killed and started again", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an open file fails with ESTALE, and can be opened again", () =>
+  it.live("a read from an open file fails with ESTALE, and the file can be opened again", () =>
     Effect.gen(function* () {
       const root = yield* directory
       Fs.writeFileSync(join(root, "a"), "content")
@@ -198,7 +198,7 @@ describeSftp("Sftp, if the server is killed and started again", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a server that cannot be reached again fails the call with Unavailable, and serves the next call", () =>
+  it.live("a call fails with Unavailable if the server cannot be reached again, and a later call succeeds", () =>
     Effect.gen(function* () {
       const root = yield* directory
       let child: Piped["child"] | undefined
@@ -218,7 +218,7 @@ describeSftp("Sftp, if the server is killed and started again", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a server that stops answering fails the call with Unavailable", () =>
+  it.live("a call fails with Unavailable if the server stops answering", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const between = passing()
@@ -232,7 +232,7 @@ describeSftp("Sftp, if the server is killed and started again", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a network that needs longer for many bytes than for one answer does not fail a read", () =>
+  it.live("a read over a slow network may take longer than the timeout of one answer", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const bytes = Buffer.alloc(2 * 1024 * 1024, 7)
@@ -246,7 +246,7 @@ describeSftp("Sftp, if the server is killed and started again", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("calls after the layer is closed fail with Unavailable", () =>
+  it.live("every call fails with Unavailable after the layer is closed", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const fs = yield* Effect.scoped(Effect.map(openPiped(root), make))
@@ -255,7 +255,7 @@ describeSftp("Sftp, if the server is killed and started again", () => {
   )
 })
 
-describeSftp("Sftp, if the connection is lost while a file gets its name", () => {
+describeSftp("Sftp on a connection that is lost during the rename of a written file", () => {
   const isCall = ({ bytes, type }: Packet, extension: string) => type === Type.extended && bytes.includes(extension)
 
   it.live("a replacement whose temporary file is gone succeeds only if the target is the written file", () =>
@@ -278,7 +278,7 @@ describeSftp("Sftp, if the connection is lost while a file gets its name", () =>
   )
 
   for (const fate of ["request", "answer"] as const) {
-    it.live(`a create without hard links is completed, whichever ${fate} is lost`, () =>
+    it.live(`a create without hard links is completed, no matter which ${fate} is lost`, () =>
       Effect.gen(function* () {
         for (let nth = 1; nth < maxPackets; nth++) {
           const root = yield* directory
@@ -366,7 +366,7 @@ describeSftp("Sftp, if the connection is lost while a file gets its name", () =>
   }
 })
 
-describeSftp("Sftp replaces a file of another group", () => {
+describeSftp("a replacement of a file of another group over SFTP", () => {
   const otherGroup = 54_321
 
   /** Pretends that the file `a` has another group, and answers each change of an owner as told. */
@@ -408,7 +408,7 @@ describeSftp("Sftp replaces a file of another group", () => {
       return { owners, mode: Fs.statSync(join(root, "a")).mode & 0o777 }
     })
 
-  it.live("with its group, if the server refuses only the owner", () =>
+  it.live("keeps the group if the server refuses only the owner", () =>
     Effect.gen(function* () {
       const { mode, owners } = yield* withGroup((nth) => nth === 2)
       assert.deepStrictEqual(owners, [
@@ -419,18 +419,18 @@ describeSftp("Sftp replaces a file of another group", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("without access for any group, if the server refuses the group", () =>
+  it.live("gives no group access if the server refuses the group", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* withGroup(() => false)).mode, 0o604)
     }).pipe(Effect.scoped)
   )
 })
 
-describeSftp("Sftp, if a call is interrupted", () => {
+describeSftp("an interrupted call of Sftp", () => {
   const descriptors = (pid: number): number => Fs.readdirSync(`/proc/${pid}/fd`).length
 
   for (const { name, run } of cases) {
-    it.live(`${name} leaves no descriptor and no temporary file on the server, at whichever answer`, () =>
+    it.live(`${name} leaves no descriptor and no temporary file on the server, after any answer`, () =>
       Effect.gen(function* () {
         const root = yield* directory
         for (let nth = 1; nth < maxPackets; nth++) {
@@ -488,7 +488,7 @@ describeSftp("Sftp on a server without extensions", () => {
     programs: 0
   })
 
-  it.live("does not replace a file, and says why", () =>
+  it.live("does not replace a file, and the error names the missing extension", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const port = yield* openPiped(root, {}, {}, through(pipe(), without("all")))
@@ -526,7 +526,7 @@ describeSftp("Sftp on a server without extensions", () => {
 })
 
 describeSftp("Sftp on a server that refuses", () => {
-  it.live("a full disk is DiskFull and keeps the old file", () =>
+  it.live("a write to a full disk fails with DiskFull and keeps the old file", () =>
     Effect.gen(function* () {
       const root = yield* directory
       Fs.writeFileSync(join(root, "a"), "old")
@@ -554,7 +554,7 @@ describeSftp("Sftp on a server that refuses", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a refusal without a reason is an IoError with the server's words, and no control characters", () =>
+  it.live("a refusal without a reason becomes an IoError with the server's message, without control characters", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const between = passing()
@@ -604,7 +604,7 @@ describeSftp("Sftp and leftovers", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a temporary file of another machine stays, whatever the clock of this machine says", () =>
+  it.live("a temporary file of another machine is kept even if the clock of this machine is wrong", () =>
     Effect.gen(function* () {
       const root = yield* directory
       Fs.writeFileSync(join(root, foreign), "half")
@@ -620,14 +620,14 @@ describeSftp("Sftp and leftovers", () => {
       assert.strictEqual((yield* Effect.provideService(fs.list("."), Clock.Clock, ahead)).length, 2)
       yield* fs.exists("own")
       assert.isTrue(Fs.existsSync(join(root, foreign)))
-      // A layer that has not learned the time of the server removes no old one either.
+      // A layer that does not know the server's time does not remove old temporary files either.
       Fs.utimesSync(join(root, foreign), 1, 1)
       const other = make(yield* openPiped(root))
       assert.strictEqual((yield* other.list(".")).length, 2)
     }).pipe(Effect.scoped)
   )
 
-  it.live("a layer that may not delete removes none", () =>
+  it.live("a layer that may not delete removes no leftovers", () =>
     Effect.gen(function* () {
       const root = yield* directory
       Fs.writeFileSync(join(root, foreign), "half")

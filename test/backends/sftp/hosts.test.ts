@@ -1,4 +1,4 @@
-/** Sftp and the keys of servers and users, killed sshd, invalid options, and servers that lie. */
+/** Tests Sftp with keys of servers and users, a killed sshd, invalid options, and servers that send false answers. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -60,7 +60,7 @@ describeSftp("Sftp and the keys of servers", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an unknown server is refused with its fingerprint, as ssh-keygen prints it", () =>
+  it.live("an unknown server is refused, and the message has the fingerprint that ssh-keygen prints", () =>
     Effect.gen(function* () {
       const { directory: place } = yield* Effect.promise(sshd)
       const printed = execFileSync("ssh-keygen", ["-l", "-f", join(place, "hostkey.pub")], { encoding: "utf8" }).split(" ")[1]!
@@ -124,7 +124,7 @@ describeSftp("Sftp and the keys of servers", () => {
     )
   }
 
-  it.live("finds the lines that ssh-keygen -F finds", () =>
+  it.live("finds the same lines of a known_hosts file as ssh-keygen -F", () =>
     Effect.gen(function* () {
       const file = join(yield* directory, "known_hosts")
       const patterns = [
@@ -150,7 +150,7 @@ describeSftp("Sftp and the keys of servers", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("says which option is wrong if the user, the key, the file or the directory is not accepted", () =>
+  it.live("names the wrong option if the user, the key, the known_hosts file or the directory is not accepted", () =>
     Effect.gen(function* () {
       const place = yield* directory
       execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", join(place, "key")])
@@ -174,7 +174,7 @@ describeSftp("Sftp and the keys of servers", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("acknowledged writes survive a server that is killed and started again", () =>
+  it.live("confirmed writes survive if the server is killed and restarted", () =>
     Effect.gen(function* () {
       const server = yield* Effect.acquireRelease(Effect.promise(startSshd), ({ kill }) => Effect.promise(kill))
       const root = yield* directory
@@ -293,7 +293,7 @@ const lying = (answer: (type: number, id: number, body: Reader) => Buffer | unde
 const named = (name: string | Buffer) => (type: number, id: number) =>
   type === Type.readdir ? makePacket(Type.name, id, [1, name, "", { mode: fileMode }]) : undefined
 
-describe("Sftp with a server that lies", () => {
+describe("Sftp with a server that sends false answers", () => {
   for (const name of ["", "a/b", "../up", "a\0b"]) {
     it.live(`a listing with the name ${JSON.stringify(name)} fails with EPROTO`, () =>
       Effect.gen(function* () {
@@ -303,7 +303,7 @@ describe("Sftp with a server that lies", () => {
     )
   }
 
-  it.live("a listing skips its own directory and the one above", () =>
+  it.live("a listing omits the entries . and ..", () =>
     Effect.gen(function* () {
       let left = 2
       const fs = yield* lying((type, id) =>
@@ -313,14 +313,14 @@ describe("Sftp with a server that lies", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an endless listing ends with EFBIG", () =>
+  it.live("an endless listing fails with EFBIG", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip((yield* lying(named("again"))).list("."))
       assert.deepInclude(error, { _tag: "IoError", code: "EFBIG" })
     }).pipe(Effect.scoped)
   )
 
-  it.live("a listing with endless bytes of names ends with EFBIG", () =>
+  it.live("a listing with endlessly many bytes of names fails with EFBIG", () =>
     Effect.gen(function* () {
       let left = 100
       const names = Array.from({ length: 200 }, () => ["n".repeat(4096), "", { mode: fileMode }]).flat()
@@ -331,7 +331,7 @@ describe("Sftp with a server that lies", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a server that sends a few bytes in each answer is asked only for the rest of each part", () =>
+  it.live("a server that sends only a few bytes in each answer gets further requests for the missing bytes only", () =>
     Effect.gen(function* () {
       const size = 100_000
       const content = Buffer.from(Array.from({ length: size }, (_, at) => at % 251))
@@ -365,7 +365,7 @@ describe("Sftp with a server that lies", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a hundred and fifty thousand requests wait for their turn, and an interruption withdraws them", () =>
+  it.live("150,000 requests wait in a queue, and an interruption removes them", () =>
     Effect.gen(function* () {
       let asked = 0
       const dial = liar((type) => {
@@ -416,7 +416,7 @@ describe("Sftp with a server that lies", () => {
     "answers a read with a name": [(type, id) => (type === Type.read ? makePacket(Type.name, id, [0]) : undefined), "read"]
   }
   for (const [name, [answer, call]] of Object.entries(lies)) {
-    it.live(`a server that ${name} fails the call with EPROTO`, () =>
+    it.live(`a call fails with EPROTO if the server ${name}`, () =>
       Effect.gen(function* () {
         const fs = yield* lying(answer)
         const error = yield* Effect.flip<unknown, unknown, never>(call === "list" ? fs.list(".") : fs.readBytes("a"))
@@ -439,7 +439,7 @@ describe("Sftp with a server that lies", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("answers in another order, short answers, and a file that becomes shorter give the bytes of the file", () =>
+  it.live("a read returns the right bytes if answers arrive out of order, are short, or the file becomes shorter", () =>
     Effect.gen(function* () {
       const content = Buffer.from(Array.from({ length: 300_000 }, (_, at) => (at * 7 + (at >> 8)) % 251))
       for (const cut of [content.length, 200_001, 98_304, 32_768, 1, 0]) {
@@ -484,7 +484,7 @@ describe("Sftp with a server that lies", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an entry that became a directory after it was looked at is not read", () =>
+  it.live("an entry that becomes a directory between the check and the open is not read", () =>
     Effect.gen(function* () {
       const fs = yield* lying((type, id) =>
         type === Type.fstat ? makePacket(Type.attrs, id, [{ mode: directoryMode, size: 4 }]) : undefined
@@ -493,7 +493,7 @@ describe("Sftp with a server that lies", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("another version of the protocol is Unavailable", () =>
+  it.live("the layer fails with Unavailable if the server speaks another version of the protocol", () =>
     Effect.gen(function* () {
       const dial = liar((type) => (type === Type.init ? makePacket(Type.version, 6, []) : undefined))
       const fault = yield* Effect.flip(openPiped("/", {}, { patience: { attempts: 1 } }, dial))

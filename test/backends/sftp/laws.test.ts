@@ -26,7 +26,8 @@ describeSftp("over a pipe", () => {
   )
 })
 
-// The server's code is the same as over the pipe, so that one law in ten shows that encryption and windows change nothing.
+// The server's code is the same as over the pipe. So one law in ten suffices to show that encryption and flow control change
+// nothing.
 describeSftp("through sshd", () => {
   suite(
     "Sftp",

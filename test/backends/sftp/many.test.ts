@@ -40,8 +40,8 @@ const planted = Effect.map(directory, (top) => {
   return root
 })
 
-describeSftp("Sftp and many small files", () => {
-  it.live("opens each file of a search once, and no link or FIFO, and looks at a directory once for many files", () =>
+describeSftp("a search of many small files over SFTP", () => {
+  it.live("opens each file once, opens no link or FIFO, and checks each directory once for many files", () =>
     Effect.gen(function* () {
       const root = yield* planted
       const requests: Array<Packet> = []
@@ -66,7 +66,7 @@ describeSftp("Sftp and many small files", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("reads no file behind a link, and nothing else that a single read refuses", () =>
+  it.live("reads no file through a link, and no other entry that a single read refuses", () =>
     Effect.gen(function* () {
       const port = yield* openPiped(yield* planted)
       const paths = ["a/1.txt", "a/link.txt", "linked/secret.txt", "b/fifo.txt", "a", ".", "none", "a/1.txt/x", "b/2.txt"]
@@ -82,7 +82,7 @@ describeSftp("Sftp and many small files", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("finishes a search after the connection was lost in the middle of it", () =>
+  it.live("is completed although the connection is lost in the middle", () =>
     Effect.gen(function* () {
       const root = yield* planted
       for (const type of [Type.lstat, Type.open, Type.fstat, Type.read]) {

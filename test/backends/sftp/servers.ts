@@ -124,7 +124,7 @@ afterAll(async () => {
 /** Patience for tests: quick reconnections. */
 export const patience = { pauseMillis: 20 }
 
-/** The parts of a pipe to a server of its own. */
+/** The streams of a pipe to a separate server. */
 export interface Piped {
   readonly child: ChildProcess
 }

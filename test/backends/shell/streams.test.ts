@@ -42,7 +42,7 @@ for (const kind of shells) {
     continue
   }
   describe(`a large file by ${kind.name}`, () => {
-    it.live("is written and read in few requests, whatever the sizes of the chunks", () =>
+    it.live("is written and read in few requests, for any sizes of chunks", () =>
       Effect.gen(function* () {
         const { count, fs, root } = yield* ground(kind)
         const parts: Array<Uint8Array> = []
@@ -104,7 +104,7 @@ for (const kind of shells) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("ends an endless stream at the first block that cannot be written, and leaves nothing behind", () =>
+    it.live("of an endless stream ends at the first block that cannot be written, and leaves nothing behind", () =>
       Effect.gen(function* () {
         const { fs, root } = yield* ground(kind, 'more() { echo "dd: error writing: No space left on device" >&2; return 1; }')
         let produced = 0

@@ -61,7 +61,7 @@ const law = (title: string, run: (directory: string) => Effect.Effect<void, unkn
   void it.live(title, () => Effect.scoped(Effect.suspend(() => run(makeFresh()))))
 
 describe("stores in a directory", () => {
-  law("have the documented files, and no drafts or locks after the calls", (directory) =>
+  law("have the documented files, and keep no drafts or locks after calls", (directory) =>
     Effect.gen(function* () {
       const { blobs, heads } = yield* openAt(directory)
       yield* blobs.put(bytes)
@@ -81,7 +81,7 @@ describe("stores in a directory", () => {
     })
   )
 
-  law("refuse a directory with other files, and leave it as it was", (directory) =>
+  law("refuse a directory with other files, and change nothing in it", (directory) =>
     Effect.gen(function* () {
       Fs.mkdirSync(directory)
       Fs.writeFileSync(join(directory, "letter.txt"), "dear")
@@ -99,7 +99,7 @@ describe("stores in a directory", () => {
     })
   )
 
-  law("find damaged content, and replace it when it is put again", (directory) =>
+  law("detect damaged content, and replace it when the content is put again", (directory) =>
     Effect.gen(function* () {
       const { blobs } = yield* openAt(directory)
       yield* blobs.put(bytes)
@@ -112,7 +112,7 @@ describe("stores in a directory", () => {
     })
   )
 
-  law("do not follow planted links, and do not wait for a planted FIFO", (directory) =>
+  law("do not follow planted links, and do not block on a planted FIFO", (directory) =>
     Effect.gen(function* () {
       const { blobs, heads } = yield* openAt(directory)
       const secret = join(directory, "..", "secret")
@@ -171,7 +171,7 @@ describe("stores in a directory", () => {
     })
   )
 
-  law("find damaged heads, and never list the others as if they were all", (directory) =>
+  law("detect damaged heads, and never return a list without them as complete", (directory) =>
     Effect.gen(function* () {
       const { heads } = yield* openAt(directory)
       yield* heads.compareAndSet("notes", undefined, head(1))
@@ -200,7 +200,7 @@ describe("stores in a directory", () => {
     })
   )
 
-  law("remove drafts and locks of dead processes, and keep those of living processes", (directory) =>
+  law("remove the drafts and locks of dead processes only", (directory) =>
     Effect.gen(function* () {
       const { heads } = yield* openAt(directory)
       const dead = Identity.self().replace(/-[0-9a-z]+$/, "-zz")
@@ -230,7 +230,7 @@ describe("stores in a directory", () => {
 })
 
 describe.runIf(needs("full disks", canMount, "it needs root and a kernel that lets it mount a tmpfs"))("a full disk", () => {
-  it.live("fails with full, leaves nothing behind, and works again with space", () =>
+  it.live("fails with full, leaves nothing behind, and accepts changes again when there is space", () =>
     Effect.gen(function* () {
       const top = yield* disk("size=2m")
       const directory = join(top, "store")
@@ -255,7 +255,7 @@ describe.runIf(needs("full disks", canMount, "it needs root and a kernel that le
 })
 
 describe("processes that are killed by SIGKILL", () => {
-  it.live("lose no answered commit, double none, and do not block the others", () =>
+  it.live("lose no confirmed commit, make none twice, and do not block other processes", () =>
     Effect.gen(function* () {
       const place = { directory: makeFresh(), fsync: false }
       const children = ["a", "b", "c"].map((name) => writer({ place, name, fibers: 3 }))

@@ -29,7 +29,7 @@ const withFaults = (plan: ReadonlyArray<StoreFaults.PlannedStoreFault>) =>
   })
 
 describe("planned faults of stores", () => {
-  it.effect("a call without an answer does nothing, and a call whose answer is lost does its work", () =>
+  it.effect("prevent a call, or lose only the answer of a call that does its work", () =>
     Effect.gen(function* () {
       const { blobs, calls, heads } = yield* withFaults([
         { step: "put", nth: 1, fault: "no answer" },
@@ -53,7 +53,7 @@ describe("planned faults of stores", () => {
     })
   )
 
-  it.effect("a late change takes effect after the next call", () =>
+  it.effect("delay a change until after the next call", () =>
     Effect.gen(function* () {
       const { heads } = yield* withFaults([{ step: "compareAndSet", nth: 1, fault: "late" }])
       yield* Effect.flip(heads.compareAndSet("w", undefined, head(1)))
@@ -62,7 +62,7 @@ describe("planned faults of stores", () => {
     })
   )
 
-  it.effect("a late change that is no longer expected changes nothing", () =>
+  it.effect("include late changes that no longer match, and then change nothing", () =>
     Effect.gen(function* () {
       const { heads, settle } = yield* withFaults([{ step: "compareAndSet", nth: 1, fault: "late" }])
       yield* Effect.flip(heads.compareAndSet("w", undefined, head(1)))
@@ -72,7 +72,7 @@ describe("planned faults of stores", () => {
     })
   )
 
-  it.effect("a partial put leaves damaged content until it is put again", () =>
+  it.effect("include a partial put, which leaves damaged content until the next put", () =>
     Effect.gen(function* () {
       const { blobs, calls } = yield* withFaults([{ step: "put", nth: 1, fault: "partial" }])
       yield* Effect.flip(blobs.put(bytes))
@@ -83,7 +83,7 @@ describe("planned faults of stores", () => {
     })
   )
 
-  it.effect("a partial deletion deletes some blobs", () =>
+  it.effect("include a partial deletion, which deletes some blobs", () =>
     Effect.gen(function* () {
       const { blobs } = yield* withFaults([{ step: "delete", fault: "partial" }])
       const hashes = yield* Effect.forEach([1, 2, 3, 4], (n) => blobs.put(Uint8Array.of(n)))
@@ -92,7 +92,7 @@ describe("planned faults of stores", () => {
     })
   )
 
-  it.effect("a full store says so, and stores nothing", () =>
+  it.effect("include a full store, which fails with full and stores nothing", () =>
     Effect.gen(function* () {
       const { blobs, calls } = yield* withFaults([{ step: "put", fault: "full" }])
       assert.strictEqual((yield* Effect.flip(blobs.put(bytes))).reason, "full")
@@ -100,7 +100,7 @@ describe("planned faults of stores", () => {
     })
   )
 
-  it.effect("a slow call takes its time, and a call that hangs can be interrupted", () =>
+  it.effect("include slow calls, and calls that hang until they are interrupted", () =>
     Effect.gen(function* () {
       const { blobs, hung } = yield* withFaults([
         { step: "put", fault: { slow: "1 minute" } },

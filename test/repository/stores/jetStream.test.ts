@@ -93,7 +93,7 @@ describeNats("on JetStream", () => {
   }
 
   describe("blobs", () => {
-    it.live("of each size around a part and near 8 MiB are stored and read whole and in ranges", () =>
+    it.live("of sizes around one part and around 8 MiB are stored, and are read completely and in ranges", () =>
       Effect.gen(function* () {
         const { blobs } = yield* open(fresh())
         const part = 131_072
@@ -109,7 +109,7 @@ describeNats("on JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("are objects that another client of the object store reads, and objects of another client are blobs", () =>
+    it.live("can be read by other clients of the object store, whose objects are blobs too", () =>
       Effect.gen(function* () {
         const name = fresh()
         const opened = yield* open(name)
@@ -150,7 +150,7 @@ describeNats("on JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("that are stored again after they were found old are not deleted", () =>
+    it.live("that are stored again after they were listed as old are not deleted", () =>
       Effect.gen(function* () {
         const { blobs } = yield* open(fresh())
         const bytes = bytesOf(1_000)
@@ -220,7 +220,7 @@ describeNats("on JetStream", () => {
   })
 
   describe("heads", () => {
-    it.live("that are forged are corrupt, are no expected head, and stay in the list", () =>
+    it.live("that are forged are reported as corrupt, match no expected head, and stay in the list", () =>
       Effect.gen(function* () {
         const name = fresh()
         const { heads } = yield* open(name)
@@ -241,7 +241,7 @@ describeNats("on JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("of a workspace that was deleted and made again have higher revisions", () =>
+    it.live("of a workspace that was deleted and created again have higher revisions", () =>
       Effect.gen(function* () {
         const name = fresh()
         const { heads } = yield* open(name)
@@ -258,7 +258,7 @@ describeNats("on JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("reach a reader of changes that stopped in the middle of 2,000 commits, and the last one is never lost", () =>
+    it.live("reach a reader that was paused during 2,000 commits, and the last head is never lost", () =>
       Effect.gen(function* () {
         const name = fresh()
         const [{ heads }, writer] = [yield* open(name), yield* open(name)]
@@ -313,7 +313,7 @@ describeNats("on JetStream", () => {
         )
       }).pipe(Effect.scoped)
 
-    it.live("of a head that was stored is found to be true, whatever followed", () =>
+    it.live("of a stored head is found to be true, whatever commits followed", () =>
       Effect.gen(function* () {
         assert.strictEqual(yield* ask("after", 0), "true")
         assert.strictEqual(yield* ask("after", 60), "true")
@@ -322,7 +322,7 @@ describeNats("on JetStream", () => {
       })
     )
 
-    it.live("of a head that was not stored is found to be false if others were first, and true otherwise", () =>
+    it.live("of a head that was not stored is found to be false if other writers were first, and true otherwise", () =>
       Effect.gen(function* () {
         assert.strictEqual(yield* ask("before", 0), "true")
         assert.strictEqual(yield* ask("before", 1), "false")
@@ -330,7 +330,7 @@ describeNats("on JetStream", () => {
       })
     )
 
-    it.live("is unavailable if so many writes followed that the server cannot tell any more", () =>
+    it.live("causes unavailable if so many writes followed that the server no longer knows the result", () =>
       Effect.gen(function* () {
         assert.strictEqual(yield* ask("before", 60), "unavailable")
         assert.strictEqual(yield* ask("after", 40, true), "unavailable")
@@ -338,7 +338,7 @@ describeNats("on JetStream", () => {
     )
   })
 
-  describe("each operation gives the right answer", () => {
+  describe("each operation returns the right answer", () => {
     const [small, large] = [bytesOf(100, 1), bytesOf(1_000_000, 2)]
 
     /** The operations on a place with the small blob and the head 1, each with what it must leave. */
@@ -465,7 +465,7 @@ describeNats("on JetStream", () => {
     )
 
     it.live(
-      "if the server is killed and started again at any of its messages",
+      "if the server is killed and restarted at any of its messages",
       () =>
         Effect.map(
           runAll(
@@ -522,7 +522,7 @@ describeNats("on JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("by many programs at once makes one place", () =>
+    it.live("by many programs at once creates one object store and one key-value bucket", () =>
       Effect.gen(function* () {
         const name = fresh()
         const opened = yield* Effect.all(
@@ -534,7 +534,7 @@ describeNats("on JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("fails with advice if the server has no JetStream, wants credentials or is not there", () =>
+    it.live("fails with advice if the server has no JetStream, requires credentials or does not exist", () =>
       Effect.gen(function* () {
         const [plain, guarded] = yield* Effect.promise(() =>
           Promise.all([
@@ -560,7 +560,7 @@ describeNats("on JetStream", () => {
     )
   })
 
-  it.live("a store without space fails with full and keeps what it has", () =>
+  it.live("a store without space fails with full and keeps its content", () =>
     Effect.gen(function* () {
       const name = fresh()
       const { blobs, heads } = yield* open(name)
@@ -576,7 +576,7 @@ describeNats("on JetStream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a closed layer answers each call with unavailable, and its process can end", () =>
+  it.live("a closed layer fails each call with unavailable, and does not keep its process alive", () =>
     Effect.gen(function* () {
       const { blobs, heads } = yield* Effect.scoped(open(fresh()))
       assert.strictEqual(yield* reasonOf(blobs.put(bytesOf(10))), "unavailable")

@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { Stores } from "../../../src/index.ts"
 
-it.effect("a URL names the servers, the name and the credentials of stores on NATS", () =>
+it.effect("a URL contains the servers, the name and the credentials of stores on NATS", () =>
   Effect.gen(function* () {
     assert.deepStrictEqual(yield* Stores.jetStreamUrl("nats://localhost/reports"), { servers: ["localhost"], name: "reports" })
     assert.deepStrictEqual(yield* Stores.jetStreamUrl("nats://[::1]:4222,b:4223/a_b-C"), {
@@ -25,7 +25,7 @@ it.effect("a URL names the servers, the name and the credentials of stores on NA
   })
 )
 
-it.effect("any other URL is invalid, and no message shows a password", () =>
+it.effect("any other URL is refused as invalid, and no message contains a password", () =>
   Effect.gen(function* () {
     const urls = [
       "",
@@ -51,7 +51,7 @@ it.effect("any other URL is invalid, and no message shows a password", () =>
   })
 )
 
-it.live("the failure to connect shows the servers without the credentials in their addresses", () =>
+it.live("a connection error contains the addresses of the servers without their credentials", () =>
   Effect.gen(function* () {
     const servers = ["nats://ann:secret@127.0.0.1:1", "secret,@secret@127.0.0.1:2"]
     const { message } = yield* Effect.flip(Effect.scoped(Layer.build(Stores.layerJetStream({ name: "n", servers }))))

@@ -1,4 +1,4 @@
-/** Each law of stores can fail: for each mistake of a store there is a law that names it. */
+/** Tests that each law of stores can fail: for each fault of a store, at least one law detects the fault. */
 import { assert, describe, it } from "@effect/vitest"
 import { createHash } from "node:crypto"
 import * as Context from "effect/Context"
@@ -274,7 +274,7 @@ const mutants: Readonly<
   ]
 }
 
-describe("each mistake of a store breaks the laws that name it:", () => {
+describe("each fault of a store breaks the laws that detect it:", () => {
   for (const [mistake, [layer, ...broken]] of Object.entries(mutants)) {
     it.live(mistake, () =>
       Effect.gen(function* () {
@@ -290,7 +290,7 @@ describe("each mistake of a store breaks the laws that name it:", () => {
     )
   }
 
-  it("and every law that needs no second opening is broken by some mistake", () => {
+  it("and every law that does not reopen the store is broken by some fault", () => {
     const broken = new Set(Object.values(mutants).flatMap(([, ...names]) => names))
     assert.deepStrictEqual(
       storeLaws.filter(({ name, needsSharing }) => !needsSharing && !broken.has(name)).map(({ name }) => name),

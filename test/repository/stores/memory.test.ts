@@ -29,7 +29,7 @@ describe("the stores in memory", () => {
     })
   )
 
-  it.effect("share one state if one layer is provided around two programs", () =>
+  it.effect("are shared by two programs if one layer is provided to both", () =>
     Effect.gen(function* () {
       const put = BlobStore.BlobStore.use((blobs) => blobs.put(bytes))
       const get = BlobStore.BlobStore.use((blobs) => Stream.runCollect(blobs.list))
@@ -38,7 +38,7 @@ describe("the stores in memory", () => {
     })
   )
 
-  it.effect("take the time of a blob from the clock", () =>
+  it.effect("use effect's clock for the time of a blob", () =>
     Effect.gen(function* () {
       const blobs = yield* BlobStore.BlobStore
       yield* TestClock.setTime(5_000)

@@ -1,4 +1,4 @@
-/** A way to a NATS server on which a test sees each message of the client, and can cut it off at any of them. */
+/** A relay to a NATS server. A test sees each message of the client, and can cut the connection at any message. */
 import { connect, createServer, type Socket } from "node:net"
 import type { Server } from "../../journal/nats.ts"
 

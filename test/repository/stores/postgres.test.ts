@@ -37,7 +37,7 @@ describePostgres("on Postgres", () => {
     Effect.map(Effect.promise(server), ({ url }) => layerAt(url, `place${places++}_`))
   )
 
-  it.live("many programs can make the tables at once", () =>
+  it.live("many programs can create the tables at the same time", () =>
     Effect.gen(function* () {
       const { url } = yield* Effect.promise(server)
       const opened = yield* Effect.forEach(Array.from({ length: 8 }), () => openAt(url, "together_"), {
@@ -48,7 +48,7 @@ describePostgres("on Postgres", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a program without the right to make tables can use the tables that exist", () =>
+  it.live("a program without the permission to create tables can use existing tables", () =>
     Effect.gen(function* () {
       const { url } = yield* Effect.promise(server)
       yield* openAt(url, "granted_")
@@ -65,7 +65,7 @@ describePostgres("on Postgres", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a head that was set in a transaction that is rolled back was never set", () =>
+  it.live("a rollback of the database transaction also undoes a new head", () =>
     Effect.gen(function* () {
       const { url } = yield* Effect.promise(server)
       const context = yield* Layer.build(postgresClient(url))
@@ -82,7 +82,7 @@ describePostgres("on Postgres", () => {
   )
 
   it.live(
-    "nothing answered is lost when the server crashes and the writers are killed by SIGKILL",
+    "no confirmed commit is lost if the server crashes and the writers are killed by SIGKILL",
     () =>
       Effect.gen(function* () {
         const server = yield* Effect.promise(startServer)

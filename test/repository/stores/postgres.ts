@@ -61,7 +61,7 @@ export interface Server {
 const guarded =
   '"$1/postgres" -D "$2" >>"$2/log" 2>&1 & server=$!; echo started; cat >/dev/null; kill -QUIT $server; wait $server'
 
-/** Starts a server. What it has answered is on the disk of the system, but not of the machine, so a killed server loses nothing. */
+/** Starts a server without fsync. Its committed data is in the system's cache, so a server that is killed loses nothing. */
 export const startServer = async (): Promise<Server> => {
   const bin = programs()!
   const directory = Fs.mkdtempSync(join(inMemory(), "postgres-"))

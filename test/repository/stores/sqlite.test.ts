@@ -55,7 +55,7 @@ const tamper = (file: string, ...statements: ReadonlyArray<string>): void => {
 }
 
 describe("stores in SQL", () => {
-  it.live("refuse a prefix that is no plain name", () =>
+  it.live("refuse a prefix that is not a plain name", () =>
     Effect.gen(function* () {
       const file = makeFresh()
       for (const tablePrefix of ["", "1a", "A", "a-b", 'a"b', "a; drop table x; --", "a b", "ä", "a".repeat(41)]) {
@@ -96,7 +96,7 @@ describe("stores in SQL", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("find damaged rows, and replace them when the content is put again", () =>
+  it.live("detect damaged rows, and replace them when the content is put again", () =>
     Effect.gen(function* () {
       const file = makeFresh()
       const { blobs, heads } = yield* openAt(file)
@@ -132,7 +132,7 @@ describe("stores in SQL", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fail with full or unavailable, as the database does", () =>
+  it.live("fail with full or unavailable if the database does", () =>
     Effect.gen(function* () {
       const file = makeFresh()
       const context = yield* Layer.build(Stores.sqliteClient({ file }))
@@ -148,7 +148,7 @@ describe("stores in SQL", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("are opened by many programs at once", () =>
+  it.live("can be opened by many programs at once", () =>
     Effect.gen(function* () {
       const file = makeFresh()
       const opened = yield* Effect.forEach(Array.from({ length: 10 }), () => openAt(file), { concurrency: "unbounded" })
@@ -221,7 +221,7 @@ describe("stores in SQL", () => {
 })
 
 describe("processes on one SQLite file that are killed by SIGKILL", () => {
-  it.live("lose no answered commit, double none, and do not block the others", () =>
+  it.live("lose no confirmed commit, make none twice, and do not block other processes", () =>
     Effect.gen(function* () {
       const place = { file: makeFresh() }
       const children = ["a", "b", "c"].map((name) => writer({ place, name, fibers: 2 }))

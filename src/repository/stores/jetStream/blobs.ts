@@ -1,10 +1,10 @@
 /**
- * Blobs in an object store of NATS, in the format that its clients read: the parts of an object are messages on one subject, and a
- * later message describes the object. An object appears with its description, and a replacement of the description replaces the
- * object.
+ * Blobs in an object store of NATS, in the format that its clients read: the parts of an object are messages on one subject,
+ * and a later message describes the object. An object becomes visible when its description is stored, and a new description
+ * replaces the object.
  *
- * The description also lists the sequences of the parts, so that any part is read in one request. Objects of other clients have no
- * such list. Their parts are read one after another.
+ * The description also lists the sequence numbers of the parts, so that any part is read in one request. Objects written by
+ * other clients have no such list, so their parts are read one after another.
  */
 import type { StoredMsg } from "@nats-io/jetstream"
 import * as DateTime from "effect/DateTime"
@@ -24,7 +24,7 @@ const partBytes = 131_072
 const reservedHeaderBytes = 1_024
 const concurrency = 32
 const maxTries = 10
-/** The longest list of sequences, in characters. */
+/** The maximum length of the list of sequence numbers, in characters. */
 const maxRunsLength = 8_192
 
 export const bucketOf = (name: string): Bucket => ({
@@ -35,7 +35,7 @@ export const bucketOf = (name: string): Bucket => ({
 
 const Size = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** The fields of a description that are read. */
+/** Decodes the fields of a description that the store needs. */
 const decodeDescription = Schema.decodeUnknownOption(
   Schema.fromJsonString(
     Schema.Struct({
@@ -53,13 +53,13 @@ interface Found {
   readonly nuid: string
   readonly size: number
   readonly partSize: number
-  /** The sequences of all parts in order, if the description has them. */
+  /** The sequence numbers of all parts in order, if the description has them. */
   readonly sequences: ReadonlyArray<number> | undefined
-  /** A sequence before all parts. */
+  /** A sequence number below those of all parts. */
   readonly after: number
 }
 
-/** Writes increasing sequences as runs: `5x3,9x1` are 5, 6, 7 and 9. */
+/** Encodes increasing sequence numbers as runs: `5x3,9x1` are 5, 6, 7 and 9. */
 const runsOf = (sequences: ReadonlyArray<number>): string => {
   const runs: Array<{ readonly from: number; count: number }> = []
   for (const sequence of sequences) {
@@ -70,7 +70,7 @@ const runsOf = (sequences: ReadonlyArray<number>): string => {
   return runs.map(({ count, from }) => `${from}x${count}`).join()
 }
 
-/** Returns the sequences of runs, if there are exactly `count`. */
+/** Decodes runs. Returns `undefined` unless they contain exactly `count` sequence numbers. */
 const sequencesOf = (text: string, count: number): ReadonlyArray<number> | undefined => {
   if (text.length > maxRunsLength) return undefined
   const sequences: Array<number> = []
@@ -128,11 +128,14 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
       .call(what, () => manager.streams.purge(stream, before === undefined ? { filter } : { filter, seq: before }))
       .pipe(refusedAs(what))
 
-  /** Removes parts that no description names. A failure only leaves them there. */
+  /** Removes parts that no description names. Ignores failures, which only leave the parts in the stream. */
   const dropParts = (nuid: string): Effect.Effect<void> =>
     Effect.ignore(connection.sendOnce("purge", () => manager.streams.purge(stream, { filter: partsOf(nuid) })))
 
-  /** Sends all parts, and returns their sequences. A part that is lost makes all fail, because a second one could follow it. */
+  /**
+   * Sends all parts, and returns their sequence numbers. Fails if an answer is lost, because a part that is sent again could be
+   * stored twice.
+   */
   const sendParts = (what: string, nuid: string, bytes: Uint8Array, partSize: number) =>
     Effect.forEach(
       Array.from({ length: Math.ceil(bytes.length / partSize) }, (_, n) => n),
@@ -167,7 +170,7 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
     })
   }
 
-  /** Publishes a description in place of a revision. Returns false if another one has replaced that revision. */
+  /** Replaces a revision of a description. Returns false if another write has already replaced that revision. */
   const publish = (what: string, hash: string, text: string, draft: Draft, revision: number) =>
     connection
       .call(what, () => {
@@ -183,7 +186,7 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
         Effect.as(true),
         Effect.catchIf(
           (error) => isRefusal(error) && error.code === wrongLastSequence,
-          // The description may be there although its answer was lost.
+          // The description may have been stored although the answer was lost.
           () => Effect.map(describe(what, hash), (found) => !isStoreError(found) && found?.nuid === draft.nuid)
         ),
         refusedAs(what)
@@ -217,7 +220,7 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
         return "stored" as const
       }
       yield* dropParts(nuid)
-      // Another program has stored the same content during this call, unless it has deleted the content.
+      // Another program has stored or deleted the same content during this call.
       const now = yield* describe(what, hash)
       return now !== undefined && !isStoreError(now) && now.size === bytes.length ? ("stored" as const) : ("again" as const)
     }).pipe(refusedAs(what))
@@ -251,7 +254,7 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
       (message) => (message === null || message.subject !== partsOf(nuid) ? Effect.fail(new Moved()) : Effect.succeed(message))
     )
 
-  /** Reads the bytes from `start` to `end`, which are inside of the content. */
+  /** Reads the bytes from `start` to `end`, which must lie within the content. */
   const readParts = (what: string, hash: string, found: Found, start: number, end: number) =>
     Effect.gen(function* () {
       const bytes = new Uint8Array(end - start)
@@ -312,7 +315,7 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
     })
   }
 
-  /** Deletes a blob if its description is still the same. Returns whether it was. */
+  /** Deletes a blob if its description still has this revision, and returns whether the blob was deleted. */
   const remove = (
     what: string,
     hash: string,

@@ -95,8 +95,8 @@ const pageMessages = 500
 const pageMillis = 5_000
 
 /**
- * Reads a page of messages after a sequence. The server keeps the consumer for the time of one page, so a restart of the server
- * does no harm.
+ * Reads a page of messages after a sequence number. Each page has a consumer of its own, so a restart of the server does no
+ * harm.
  */
 const readPage = async (
   { jetstream, manager }: StoreConnection,
@@ -130,7 +130,7 @@ const readPage = async (
   return { messages, isLast }
 }
 
-/** Returns all messages of a subject in their order, and those that arrive before its end. */
+/** Returns all messages of a subject in order, also messages that arrive before the stream ends. */
 export const messagesOf = (
   connection: StoreConnection,
   what: string,

@@ -15,11 +15,11 @@ import type * as Scope from "effect/Scope"
 import * as Signal from "../../../runtime/signal.ts"
 import type { Authentication, ConnectionOptions, Secret } from "./options.ts"
 
-/** The errors of those who use the connection. */
+/** The errors of the component that uses the connection. */
 export interface Errors<E> {
-  /** `operation` is undefined for the connection itself. */
+  /** Makes an error. `operation` is undefined if the connection itself fails. */
   readonly make: (operation: string | undefined, reason: "unavailable" | "closed", detail: string, isNotEnabled?: boolean) => E
-  /** The detail of the calls that are pending when the connection is closed. */
+  /** The detail of the error of calls that are pending when the connection is closed. */
   readonly closed: string
 }
 

@@ -2,9 +2,9 @@
  * Heads in a key-value bucket. The key is the name of the workspace as hexadecimal UTF-8. A deleted head leaves a marker, so the
  * revisions of a key continue.
  *
- * A write names the revision that it replaces, and has an id. While the answer is missing, it is sent again: the server knows the id
- * of a write that it has stored in the last two minutes. If the server was restarted, the message that replaced the revision shows
- * whose write succeeded. The bucket keeps some old revisions for that.
+ * A write names the revision that it replaces, and has an id. If the answer is lost, the write is sent again. The server
+ * recognizes the ids of writes of the last two minutes. After a restart of the server, the message that replaced the revision
+ * shows which write succeeded. For this check, the bucket keeps old revisions.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -20,7 +20,7 @@ import { isRefusal } from "./connection.ts"
 const history = 16
 const maxTries = 10
 const listConcurrency = 16
-/** The longest wait for a change that the server has not delivered. */
+/** The time between two reads of a head, in case the server does not deliver a change. */
 const checkTime = "5 seconds"
 const followPause = "1 second"
 
@@ -60,7 +60,10 @@ export const make = (connection: StoreConnection, name: string): Operations => {
       }
     )
 
-  /** Returns whether the write with the id replaced the revision, or `undefined` if the server does not know it any more. */
+  /**
+   * Returns whether the write with the id replaced the revision, or `undefined` if the server no longer has the revision's
+   * successor.
+   */
   const hasReplaced = (what: string, workspace: string, revision: number, id: string) => {
     const query = { seq: revision + 1, next_by_subj: subjectOf(workspace) }
     return Effect.map(
@@ -92,7 +95,7 @@ export const make = (connection: StoreConnection, name: string): Operations => {
       Effect.catchIf(
         (error) => isRefusal(error) && error.code === wrongLastSequence,
         () => {
-          // Only a write whose answer was lost can have been stored before it was refused.
+          // A write that was sent once and refused was not stored. If it was sent again, the first one may have been stored.
           if (sent === 1) return Effect.succeed(false)
           return Effect.flatMap(hasReplaced(what, workspace, revision, id), (answer) =>
             answer === undefined
@@ -156,7 +159,7 @@ export const make = (connection: StoreConnection, name: string): Operations => {
         for (let tries = 0; tries < maxTries; tries++) {
           const { revision, text } = yield* read(what, workspace)
           if (text !== expected) return false
-          // After a refusal, the head may be as expected again.
+          // If the write was refused, read the head again, because it may be as expected.
           if (yield* write(what, workspace, revision, next)) return true
         }
         const detail = `${what}: the head changed ${maxTries} times and back; try again later`

@@ -20,7 +20,7 @@ export type Authentication =
   /** The text of a `.creds` file. */
   | { readonly credentials: Secret }
 
-/** The options of a connection to NATS servers. */
+/** The options of a connection to NATS. */
 export interface ConnectionOptions {
   readonly servers: string | ReadonlyArray<string>
   /** The name of the journal or of the stores, which the server shows beside the connection. */
@@ -84,9 +84,9 @@ const credentialsOf = (text: string): Authentication | undefined => {
 }
 
 /**
- * Reads the options from one text: `nats://HOST:PORT/NAME`. Several hosts of one cluster are separated by commas. Credentials stand
- * before the hosts: `nats://USER:PASSWORD@HOST:PORT/NAME` or `nats://TOKEN@HOST:PORT/NAME`. With `tls://`, the connection must be
- * encrypted. Messages do not show the text, because it may have a password.
+ * Reads the options from one text: `nats://HOST:PORT/NAME`. Several hosts of one cluster are separated by commas. Credentials
+ * precede the hosts: `nats://USER:PASSWORD@HOST:PORT/NAME` or `nats://TOKEN@HOST:PORT/NAME`. With `tls://`, the connection must
+ * be encrypted. Error messages do not contain the text, because the text may contain a password.
  */
 export const optionsOfUrl = (url: string): Effect.Effect<JetStreamOptions, StoreError> =>
   Effect.suspend(() => {
