@@ -1,6 +1,7 @@
 /** Parses `--root`: a directory, the address of a server, or a bucket. */
 import { existsSync } from "node:fs"
 import { basename, resolve } from "node:path"
+import { splitUrl, urlOf } from "../remote/choice.ts"
 import { type Complaint, usage } from "./exit.ts"
 import { ofRoot } from "./workspaceRoot.ts"
 
@@ -24,9 +25,16 @@ const schemes = "http://HOST:PORT, ws://HOST:PORT, unix:PATH, ssh://HOST/PATH, s
 
 const invalid = (detail: string, hint: string): Root => ({ _tag: "Invalid", detail, hint })
 
+const wrongWorkspace = invalid(
+  "the name of the workspace is not percent-encoded",
+  "Write % as %25 in ?workspace=NAME, and other characters as encodeURIComponent does."
+)
+
 const parseServer = (text: string): Root => {
   if (!URL.canParse(text)) return invalid("the address cannot be parsed", `Give a directory, ${schemes}.`)
-  const { hash, password, search, username } = new URL(text)
+  const choice = splitUrl(text)
+  if (choice === undefined) return wrongWorkspace
+  const { hash, password, search, username } = new URL(choice.url)
   if (username !== "" || password !== "") {
     return invalid(
       "an address must not contain a user or a password, because other users can see the command line",
@@ -35,7 +43,10 @@ const parseServer = (text: string): Root => {
   }
   return search === "" && hash === ""
     ? { _tag: "Server", url: text }
-    : invalid("the address of a server has no query and no fragment", "Give the address as fs-algebra serve prints it.")
+    : invalid(
+        "the address of a server has no query but ?workspace=NAME, and no fragment",
+        "Give the address as fs-algebra serve prints it."
+      )
 }
 
 const parseSsh = (text: string): Root =>
@@ -94,9 +105,12 @@ export const parseRoot = (text: string, currentDirectory: string): Root => {
   const name = scheme[1]!.toLowerCase()
   if (name === "unix") {
     const path = text.slice("unix:".length).replace(/^\/\/(?=\/)/, "")
-    return path === "" || path.startsWith("//")
+    const choice = splitUrl(path)
+    if (choice === undefined) return wrongWorkspace
+    const socket = `unix:${resolve(currentDirectory, choice.url)}`
+    return choice.url === "" || path.startsWith("//")
       ? invalid("the address has no path", "Give unix:PATH, relative to the current directory or absolute.")
-      : { _tag: "Server", url: `unix:${resolve(currentDirectory, path)}` }
+      : { _tag: "Server", url: choice.workspace === undefined ? socket : urlOf(socket, choice.workspace) }
   }
   const isKnown = /^(?:https?|wss?|ssh|sftp|s3)$/.test(name)
   if (scheme[2] === undefined) {
@@ -123,7 +137,7 @@ export const rootName = (text: string, currentDirectory: string): string => {
     case "Directory":
       return basename(resolve(currentDirectory, text))
     case "Server":
-      return root.url.replace(/^\w+:(?:\/\/)?/, "")
+      return splitUrl(root.url)?.workspace ?? root.url.replace(/^\w+:(?:\/\/)?/, "")
     case "Sftp":
       return `${root.host}:${root.path}`
     case "Bucket":

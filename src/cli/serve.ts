@@ -1,20 +1,29 @@
-/** Serves the filesystem of a command to remote clients until the command is interrupted. */
+/** Serves the filesystem of a command, or all workspaces of a store, to remote clients until the command is interrupted. */
 import { statSync } from "node:fs"
 import { hostname } from "node:os"
 import { dirname, resolve } from "node:path"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import type * as Redacted from "effect/Redacted"
 import { type AccessOptions, confined, make as makeRules } from "../agent/policy/access.ts"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import type { InvalidArgument, Unavailable } from "../model/FsError.ts"
 import * as Limits from "../model/Limits.ts"
 import * as Address from "../remote/address.ts"
 import * as Remote from "../remote/Remote.ts"
+import { readOnly } from "../filesystem/Decorator.ts"
+import { workspaceParameter } from "../remote/choice.ts"
+import { listenWith } from "../remote/layers.ts"
+import { FilesystemRpcs } from "../remote/protocol.ts"
+import * as Served from "../repository/served.ts"
 import { Complaint, hostPathError, systemErrorCode, usage } from "./exit.ts"
 import { errorStyle, quote } from "./look.ts"
 import { readToken } from "./openRoot.ts"
 import { Screen } from "./screen.ts"
 import { limits, Settings } from "./settings.ts"
+import { author, openStores } from "./stores.ts"
+import { servedLayer } from "./workspace.ts"
 
 export interface ServeInput {
   readonly listen: string
@@ -74,12 +83,16 @@ const accessOf = ({ allow, deletes, deny }: ServeInput): AccessOptions => ({
   })
 })
 
-const confine = (fs: Algebra, input: ServeInput): Effect.Effect<Algebra, Complaint> => {
+/** Returns the function that confines a filesystem as the flags say. */
+const confining = (input: ServeInput, caseSensitive: boolean): Effect.Effect<(fs: Algebra) => Algebra, Complaint> => {
   const access = accessOf(input)
   return access.allow === undefined && access.deny === undefined
-    ? Effect.succeed(fs)
+    ? Effect.succeed((fs) => fs)
     : Effect.try({
-        try: () => confined(fs, makeRules(access, fs.port.info.caseSensitive)),
+        try: () => {
+          const rules = makeRules(access, caseSensitive)
+          return (fs: Algebra) => confined(fs, rules)
+        },
         catch: (error) =>
           usage(
             error instanceof Error ? error.message : String(error),
@@ -95,13 +108,20 @@ const urlOf = (parsed: Address.Address, listening: string): string => {
   return parsed.host === "0.0.0.0" || parsed.host === "::" ? `http://${hostname()}${port}` : `http://${listening}`
 }
 
-const announce = Effect.fnUntraced(function* (url: string, token: "file" | "variable" | undefined, isOpen: boolean) {
+const announce = Effect.fnUntraced(function* (
+  url: string,
+  token: "file" | "variable" | undefined,
+  isOpen: boolean,
+  store: string | undefined
+) {
   const screen = yield* Screen
   const { json, tokenFile } = yield* Settings
   if (json) return yield* screen.write(`${JSON.stringify({ url, token: token !== undefined })}\n`)
   const flag = token === "file" ? ` --token-file ${quote(tokenFile!)}` : ""
+  const root = store === undefined ? url : `${url}${workspaceParameter}NAME`
+  const what = store === undefined ? "" : " the workspaces of the store"
   yield* screen.warn(
-    `Serving at ${url} (Ctrl-C ends it). Clients: ${screen.program} ls --root ${quote(url)}${flag}${token === "variable" ? ", with FS_ALGEBRA_TOKEN" : ""}`
+    `Serving${what} at ${url} (Ctrl-C ends it). Clients: ${screen.program} ls --root ${quote(root)}${flag}${token === "variable" ? ", with FS_ALGEBRA_TOKEN" : ""}`
   )
   if (isOpen) {
     const { yellow } = errorStyle(screen)
@@ -111,6 +131,8 @@ const announce = Effect.fnUntraced(function* (url: string, token: "file" | "vari
   }
 })
 
+const limitsOf = (input: ServeInput): Limits.LimitsShape => (input.limits === undefined ? limits : Limits[input.limits])
+
 /** Runs a server with the served filesystem and the largest limits of its clients. */
 const withServed =
   (input: ServeInput) =>
@@ -118,13 +140,45 @@ const withServed =
     server: Effect.Effect<A, E, R | Filesystem>
   ): Effect.Effect<A, E | Complaint, Exclude<R, Filesystem> | Filesystem> =>
     Effect.flatMap(
-      Effect.flatMap(Filesystem, (fs) => confine(fs, input)),
-      (fs) =>
-        server.pipe(
-          Effect.provideService(Filesystem, fs),
-          Effect.provideService(Limits.Limits, input.limits === undefined ? limits : Limits[input.limits])
-        )
+      Effect.flatMap(Filesystem, (fs) => Effect.map(confining(input, fs.port.info.caseSensitive), (confine) => confine(fs))),
+      (fs) => server.pipe(Effect.provideService(Filesystem, fs), Effect.provideService(Limits.Limits, limitsOf(input)))
     )
+
+/** Listens for clients of all workspaces of a store. */
+const listenToStore = Effect.fnUntraced(function* (
+  input: ServeInput,
+  store: string,
+  address: string,
+  token: Redacted.Redacted | undefined
+) {
+  const confine = yield* confining(input, true)
+  const stores = yield* Layer.build(yield* openStores(store, undefined))
+  const answers = FilesystemRpcs.toLayer(
+    Served.make({ author: author(), confine: (fs) => confine(input.readOnly ? readOnly(fs) : fs) })
+  )
+  return yield* listenWith(address, token, answers).pipe(
+    Effect.provideContext(stores),
+    Effect.provideService(Limits.Limits, limitsOf(input))
+  )
+})
+
+/** Refuses the flags that have no meaning for the workspaces of a store. */
+const refuseForStore = Effect.gen(function* () {
+  const { backend, hardlinks, journal, mounts } = yield* Settings
+  const given = {
+    "--backend": backend !== "host",
+    "--journal": journal !== undefined,
+    "--mount": mounts.length > 0,
+    "--hardlinks": hardlinks === "reject"
+  }
+  for (const [flag, isGiven] of Object.entries(given)) {
+    if (!isGiven) continue
+    return yield* usage(
+      `${flag} cannot be combined with the workspaces of a store`,
+      `Leave out ${flag}, or give --workspace NAME to serve one workspace.`
+    )
+  }
+})
 
 /** Serves the client that has started this process, for example with ssh. A client that can start a process needs no token. */
 const serveStandardStreams = Effect.fnUntraced(function* (input: ServeInput) {
@@ -140,8 +194,12 @@ const serveStandardStreams = Effect.fnUntraced(function* (input: ServeInput) {
 
 export const serve = Effect.fnUntraced(
   function* (input: ServeInput) {
-    const { tokenFile } = yield* Settings
-    if (input.listen === "stdio") return yield* serveStandardStreams(input)
+    const { store, tokenFile } = yield* Settings
+    if (store !== undefined) yield* refuseForStore
+    if (input.listen === "stdio") {
+      if (store === undefined) return yield* Effect.provide(serveStandardStreams(input), servedLayer)
+      return yield* usage("--listen stdio serves one workspace of a store", "Give --workspace NAME too.")
+    }
     const parsed = yield* parseListen(input.listen)
     const wrong = parsed._tag === "Unix" ? checkSocketDirectory(parsed.path) : undefined
     if (wrong !== undefined) return yield* wrong
@@ -150,12 +208,18 @@ export const serve = Effect.fnUntraced(
       parsed._tag === "Unix"
         ? `unix:${parsed.path}`
         : `${parsed.host.includes(":") ? `[${parsed.host}]` : parsed.host}:${parsed.port}`
-    const listening = yield* Remote.listen(address, { readOnly: input.readOnly, token }).pipe(
-      Effect.mapError((error) => listenComplaint(input.listen, error)),
-      withServed(input)
-    )
+    const listening =
+      store === undefined
+        ? yield* Remote.listen(address, { readOnly: input.readOnly, token }).pipe(
+            Effect.mapError((error) => listenComplaint(input.listen, error)),
+            withServed(input),
+            Effect.provideContext(yield* Layer.build(servedLayer))
+          )
+        : yield* Effect.mapError(listenToStore(input, store, address, token), (error) =>
+            error._tag === "Complaint" ? error : listenComplaint(input.listen, error)
+          )
     const kind = token === undefined ? undefined : tokenFile === undefined ? "variable" : "file"
-    yield* announce(urlOf(parsed, listening), kind, !Address.isLocal(parsed))
+    yield* announce(urlOf(parsed, listening), kind, !Address.isLocal(parsed), store)
     return yield* Effect.never
   },
   Effect.scoped,

@@ -66,6 +66,11 @@ export const misplacedFlags = (
       ? undefined
       : usage("--root cannot be combined with --workspace, because the workspace is the root", "Leave out --root.")
   }
+  if (command === "serve" && store !== undefined) {
+    return root === undefined
+      ? undefined
+      : usage("serve serves either a root or the workspaces of a store", "Leave out --root, or leave out --store.")
+  }
   return store === undefined || (commandsWithStore.has(command) && (command === "debug" || !isStoreUrl(store)))
     ? undefined
     : usage(

@@ -21,6 +21,7 @@ import type * as RpcGroup from "effect/rpc/RpcGroup"
 import { ioError, unavailable } from "../model/Fault.ts"
 import { type Fault, type FsError, toFault } from "../model/FsError.ts"
 import { randomUUID } from "../runtime/node.ts"
+import { lineageHeader, workspaceHeader } from "./choice.ts"
 import { FilesystemRpcs, type Info } from "./protocol.ts"
 
 export type Client = RpcClient.RpcClient.Flat<RpcGroup.Rpcs<typeof FilesystemRpcs>, RpcClientError>
@@ -28,6 +29,8 @@ export type Client = RpcClient.RpcClient.Flat<RpcGroup.Rpcs<typeof FilesystemRpc
 export interface Options {
   readonly timeout?: Duration.Input | undefined
   readonly token?: Redacted.Redacted | undefined
+  /** The workspace of a server that serves several. */
+  readonly workspace?: string | undefined
 }
 
 export interface Connection {
@@ -214,13 +217,16 @@ export const make = (options: Options) =>
 /** Makes a connection that sends its requests with an existing client. */
 export const over = Effect.fnUntraced(function* (client: Client, options: Options) {
   const timeoutMillis = Duration.toMillis(options.timeout ?? "10 seconds")
-  const { token } = options
-  const headers = token === undefined ? undefined : { authorization: `Bearer ${Redacted.value(token)}` }
-  const send: Client =
-    headers === undefined
-      ? client
-      : (((tag: never, payload: never, callOptions: object | undefined) =>
-          client(tag, payload, { ...callOptions, headers })) as unknown as Client)
+  const { token, workspace } = options
+  let headers: Record<string, string> | undefined =
+    token === undefined && workspace === undefined
+      ? undefined
+      : {
+          ...(token !== undefined && { authorization: `Bearer ${Redacted.value(token)}` }),
+          ...(workspace !== undefined && { [workspaceHeader]: encodeURIComponent(workspace) })
+        }
+  const send: Client = ((tag: never, payload: never, callOptions: object | undefined) =>
+    client(tag, payload, headers === undefined ? callOptions! : { ...callOptions, headers })) as unknown as Client
   const prefix = randomUUID()
   let number = 0
   const nextId = (): string => `${prefix}-${number++}`
@@ -305,7 +311,12 @@ export const over = Effect.fnUntraced(function* (client: Client, options: Option
       )
     )
 
-  const hello = Effect.tap(once("", send("port.info", {})), (info) => Effect.sync(() => (instance = info.instance)))
+  const hello = Effect.tap(once("", send("port.info", {})), (info) =>
+    Effect.sync(() => {
+      instance = info.instance
+      if (info.lineage !== undefined) headers = { ...headers, [lineageHeader]: info.lineage }
+    })
+  )
 
   return { hello, send, nextId, ask, once, change, stream, hold } satisfies Connection as Connection
 })

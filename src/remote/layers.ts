@@ -12,6 +12,7 @@ import { AccessDenied, type BackendError, type Fault, InvalidArgument, promote, 
 import { Limits } from "../model/Limits.ts"
 import { hasher } from "../runtime/hash.ts"
 import * as Address from "./address.ts"
+import { splitUrl, workspaceParameter } from "./choice.ts"
 import * as Connection from "./connection.ts"
 import * as Port from "./port.ts"
 import { Authentication, FilesystemRpcs, version } from "./protocol.ts"
@@ -59,6 +60,8 @@ const layerHandlers = (options: ServerOptions) =>
 
 const layerRequests = RpcServer.layer(FilesystemRpcs, { disableTracing: true, disableFatalDefects: true })
 
+type Handlers = Layer.Success<ReturnType<typeof layerHandlers>>
+
 const layerAnswers = (options: ServerOptions) => Layer.merge(layerHandlers(options), layerAuthentication(options.token))
 
 export const layerServer = (options: ServerOptions = {}): Layer.Layer<never, never, Filesystem | RpcServer.Protocol> =>
@@ -68,27 +71,35 @@ export const listen = (
   address: string,
   options: ServerOptions = {}
 ): Effect.Effect<string, Unavailable | InvalidArgument, Filesystem | Scope.Scope> =>
+  listenWith(address, options.token, layerHandlers(options))
+
+/** Listens as `listen` does, with other answers to the requests. */
+export const listenWith = <E, R>(
+  address: string,
+  token: Redacted.Redacted | undefined,
+  answers: Layer.Layer<Handlers, E, R>
+): Effect.Effect<string, Unavailable | InvalidArgument | E, R | Scope.Scope> =>
   Effect.gen(function* () {
     const parsed = Address.parse(address)
     const refuse = (detail: string) =>
       new InvalidArgument({ operation: "Remote.listen", path: "", argument: "address", detail })
     if (parsed === undefined) return yield* refuse("it must be HOST:PORT or unix:PATH")
-    if (!Address.isLocal(parsed) && options.token === undefined) {
+    if (!Address.isLocal(parsed) && token === undefined) {
       return yield* refuse("other machines can reach it, so the server needs a token; give a token, or listen on 127.0.0.1")
     }
-    const serve = yield* serveOver(options)
-    if (parsed._tag === "Tcp") return yield* Address.listenTcp(parsed, serve, authorizationOf(options.token))
+    const serve = yield* serveOver(Layer.merge(answers, layerAuthentication(token)))
+    if (parsed._tag === "Tcp") return yield* Address.listenTcp(parsed, serve, authorizationOf(token))
     yield* Layer.build(Layer.provide(serve, Address.unixProtocol(parsed.path)))
     return `unix:${parsed.path}`
   })
 
-const serveOver = (options: ServerOptions) =>
-  Effect.map(Layer.build(layerAnswers(options)), (answers): Layer.Layer<never, never, RpcServer.Protocol> =>
+const serveOver = <E, R>(answers: Layer.Layer<Handlers | Authentication, E, R>) =>
+  Effect.map(Layer.build(answers), (answers): Layer.Layer<never, never, RpcServer.Protocol> =>
     Layer.provide(layerRequests, Layer.succeedContext(answers))
   )
 
 export const serveStandardStreams = (options: ServerOptions): Effect.Effect<void, Unavailable, Filesystem> =>
-  Effect.scoped(Effect.flatMap(serveOver(options), Address.serveStandardStreams))
+  Effect.scoped(Effect.flatMap(serveOver(layerAnswers(options)), Address.serveStandardStreams))
 
 export const layerServerWorker = (options: ServerOptions): Layer.Layer<never, Unavailable, Filesystem> =>
   Layer.provide(layerServer(options), Address.ownWorkerProtocol)
@@ -105,7 +116,12 @@ const toBackendError = (fault: Fault): BackendError => {
       })
 }
 
-export const layer = (options: ClientOptions = {}): Layer.Layer<Filesystem, BackendError, RpcClient.Protocol> =>
+const wrongAddress = (detail: string, hint: string): Unavailable =>
+  new Unavailable({ operation: "Remote.layer", path: "", detail, hint })
+
+export const layer = (
+  options: ClientOptions & { readonly workspace?: string | undefined } = {}
+): Layer.Layer<Filesystem, BackendError, RpcClient.Protocol> =>
   Layer.effect(
     Filesystem,
     Effect.gen(function* () {
@@ -117,6 +133,12 @@ export const layer = (options: ClientOptions = {}): Layer.Layer<Filesystem, Back
           path: "",
           detail: `the server speaks version ${info.version} of the protocol, and this client speaks version ${version}; use the same version of fs-algebra on both sides`
         })
+      }
+      if (info.workspace !== options.workspace) {
+        return yield* wrongAddress(
+          "the server serves one root, and no workspaces of a store",
+          `Leave out ${workspaceParameter}NAME, or give the address of fs-algebra serve --store URL.`
+        )
       }
       return Searches.make(connection, makeAlgebra(Port.make(connection, info)))
     })
@@ -133,4 +155,16 @@ export const layerWorker = (
 ): Layer.Layer<Filesystem, BackendError> => Layer.provide(layer(options), Address.workerProtocol(start))
 
 export const layerUrl = (url: string, options: ClientOptions = {}): Layer.Layer<Filesystem, BackendError> =>
-  Layer.provide(layer(options), Address.clientProtocol(url, options.token))
+  Layer.suspend(() => {
+    const choice = splitUrl(url)
+    return choice === undefined
+      ? Layer.effectContext(
+          Effect.fail(
+            wrongAddress(
+              "the name of the workspace in the address of the server is not percent-encoded",
+              "Write % as %25, and other characters as encodeURIComponent does."
+            )
+          )
+        )
+      : Layer.provide(layer({ ...options, workspace: choice.workspace }), Address.clientProtocol(choice.url, options.token))
+  })

@@ -265,7 +265,10 @@ const Info = Schema.Struct({
   canWatch: Schema.Boolean,
   copiesTrees: Schema.Boolean,
   /** The absolute paths that denote the root in symlink targets. */
-  absoluteRoots: Schema.Array(Schema.String)
+  absoluteRoots: Schema.Array(Schema.String),
+  /** The workspace that a header of the request has named. */
+  workspace: text,
+  lineage: text
 })
 export interface Info extends Schema.Schema.Type<typeof Info> {}
 

@@ -19,6 +19,16 @@ export const originOf = ({ head, root }: Commit): string => {
   return sha256(Buffer.from(JSON.stringify(first))).slice(0, 32)
 }
 
+/** Returns the name of the history of a commit, or `undefined` if its root is of version 1, which does not tell. */
+export const lineageOf = (commit: Commit): string | undefined =>
+  commit.head.sequence === 1 || commit.root.past?.origin !== undefined ? originOf(commit) : undefined
+
+/** Tests whether two commits are of different histories, because somebody has deleted the workspace and made it again. */
+export const areUnrelated = (self: Commit, that: Commit): boolean => {
+  const [one, other] = [lineageOf(self), lineageOf(that)]
+  return one !== undefined && other !== undefined && one !== other
+}
+
 /** A commit that a store of heads has confirmed. */
 export interface Won {
   readonly commit: Commit
@@ -27,7 +37,7 @@ export interface Won {
 
 /** Tests whether the history of `present` lacks a commit that was confirmed earlier. */
 export const hasLost = (present: Commit, { commit, id }: Won): boolean => {
-  // The workspace was deleted and created again.
+  // The histories of commits of version 1 are not known.
   if (originOf(present) !== originOf(commit)) return false
   const since = present.head.sequence - commit.head.sequence
   return since < 0 || (since < maxRecent && present.root.recent[since] !== id)

@@ -29,7 +29,7 @@ import { type Answer, type DirectoryEntry, maxRecent, noAnswers, type Root } fro
 import type { Objects } from "./format/objects.ts"
 import type { Head, Operations as Heads } from "./HeadStore.ts"
 import { type Change, conflict, type Draft, type Guard, lookup, type Problem, toFault, violation } from "./drafts.ts"
-import { type Commit, pastOf, type Won } from "./past.ts"
+import { areUnrelated, type Commit, lineageOf, pastOf, type Won } from "./past.ts"
 
 /**
  * The time after which staged content is stored again before a commit refers to it, in milliseconds. The grace period of
@@ -64,6 +64,12 @@ export interface Workspace {
     effect: Effect.Effect<A, E, R>,
     mapFault: (fault: Fault) => E2
   ) => Effect.Effect<A, E | E2, R>
+  /** A text that is another one after the workspace was deleted and made again, or `undefined` if its commits do not tell. */
+  readonly lineage: () => string | undefined
+  /** Tests whether it is known that the workspace was deleted and made again. All other operations then fail. */
+  readonly isReplaced: () => boolean
+  /** Reads the head, and tells what has become of the workspace. */
+  readonly state: Effect.Effect<"present" | "deleted" | "replaced", StoreError>
 }
 
 /** A call that may arrive several times. */
@@ -194,6 +200,12 @@ const isSameHead = (self: Head | undefined, that: Head | undefined): boolean =>
 const deleted = (workspace: string): StoreError =>
   new StoreError({ reason: "unavailable", detail: `the workspace ${JSON.stringify(workspace)} was deleted` })
 
+const madeAgain = (workspace: string): StoreError =>
+  new StoreError({
+    reason: "unavailable",
+    detail: `the workspace ${JSON.stringify(workspace)} was deleted and made again; open it again to use the new one`
+  })
+
 const newId = (): string => randomBytes(16).toString("hex")
 
 const isDone = <A, E>(effect: Effect.Effect<A, E>): effect is Exit.Exit<A, never> & Exit.Success<A> =>
@@ -231,6 +243,11 @@ export const make = (
       head === undefined ? Effect.fail(deleted(workspace)) : Effect.succeed(head)
     )
 
+    /** The error of all operations after the workspace was deleted and made again. */
+    let replaced: StoreError | undefined
+
+    const failReplaced = Effect.suspend(() => Effect.fail((replaced ??= madeAgain(workspace))))
+
     /**
      * Replaces the head of `base`. If the answer is lost, reads the head: the ids of recent commits in the root node tell
      * whether the commit `id` was made, even if other commits followed. Returns the newest commit.
@@ -250,6 +267,7 @@ export const make = (
           if (head === undefined) return yield* Effect.fail(deleted(workspace))
           const newest = yield* retryUnavailable(load(head))
           if (newest.root.recent.includes(id)) return { won: true, newest }
+          if (base !== undefined && areUnrelated(newest, base)) return yield* failReplaced
           if (wasLost && head.sequence - next.head.sequence >= maxRecent) {
             const detail = `the head of ${JSON.stringify(workspace)} does not show whether the commit was made; read the files again`
             return yield* Effect.fail(new StoreError({ reason: "unavailable", detail }))
@@ -327,23 +345,32 @@ export const make = (
 
     /**
      * Notes a commit whose head was read or written, and returns the newest commit. Ignores older heads, because a head may be
-     * outdated when it arrives. If a second read confirms a lower number, the workspace was deleted and created again.
+     * outdated when it arrives. A lower number, or a commit of another history, is believed if a second read confirms it.
      */
     const advance = (head: Head, loaded?: Commit): Effect.Effect<Commit, StoreError> =>
       Effect.suspend(() => {
+        if (replaced !== undefined) return Effect.fail(replaced)
         const before = known
         if (isSameHead(head, before.head)) return Effect.succeed(before)
         const commit = loaded === undefined ? load(head) : Effect.succeed(loaded)
-        if (head.sequence > before.head.sequence) {
-          return Effect.map(commit, (commit) => (commit.head.sequence > known.head.sequence ? (known = commit) : known))
-        }
+        return head.sequence > before.head.sequence
+          ? Effect.flatMap(commit, (commit) => {
+              if (areUnrelated(commit, known)) return confirm(head, Effect.succeed(commit))
+              return Effect.succeed(commit.head.sequence > known.head.sequence ? (known = commit) : known)
+            })
+          : confirm(head, commit)
+      })
+
+    /** Notes a commit that is no later one of the known history, if the head is still that of this commit. */
+    const confirm = (head: Head, commit: Effect.Effect<Commit, StoreError>): Effect.Effect<Commit, StoreError> =>
+      Effect.suspend(() => {
+        const before = known
         return Effect.flatMap(getHead, (present) => {
-          if (isSameHead(present, before.head) || known !== before || present.sequence > before.head.sequence) {
-            return advance(present)
-          }
-          return Effect.flatMap(isSameHead(present, head) ? commit : load(present), (commit) =>
-            known === before ? Effect.succeed((known = commit)) : advance(commit.head, commit)
-          )
+          if (isSameHead(present, before.head) || known !== before) return advance(present)
+          return Effect.flatMap(isSameHead(present, head) ? commit : load(present), (commit) => {
+            if (known !== before) return advance(commit.head, commit)
+            return areUnrelated(commit, before) ? failReplaced : Effect.succeed((known = commit))
+          })
         })
       })
 
@@ -427,7 +454,9 @@ export const make = (
 
     /** Follows the commits of other writers. If the store fails, readers keep the newest known commit. */
     const follow = Stream.runForEach(heads.changes(workspace), (head) => advance(head))
-    yield* Effect.forkScoped(Effect.retry(follow, Schedule.spaced("1 second")))
+    yield* Effect.forkScoped(
+      Effect.ignore(Effect.retry(follow, { schedule: Schedule.spaced("1 second"), while: () => replaced === undefined }))
+    )
 
     const enqueue = <A>(change: Change<A>): Effect.Effect<A, Fault> =>
       Effect.suspend(() => {
@@ -613,9 +642,22 @@ export const make = (
 
     return {
       objects,
-      peek: (fiber) => (fiber.getRef(CurrentTransaction) === undefined ? known.root : undefined),
+      peek: (fiber) => (replaced === undefined && fiber.getRef(CurrentTransaction) === undefined ? known.root : undefined),
       once,
-      draft: Effect.map(joined, (current) => current?.draft ?? known.root),
+      draft: Effect.flatMap(joined, (current) => {
+        if (current !== undefined) return Effect.succeed(current.draft!)
+        return replaced === undefined ? Effect.succeed(known.root) : Effect.fail(toFault(replaced))
+      }),
+      lineage: () => lineageOf(known),
+      isReplaced: () => replaced !== undefined,
+      state: Effect.flatMap(heads.get(workspace), (head) =>
+        head === undefined
+          ? Effect.succeed("deleted" as const)
+          : Effect.matchEffect(advance(head), {
+              onSuccess: () => Effect.succeed("present" as const),
+              onFailure: (error) => (error === replaced ? Effect.succeed("replaced" as const) : Effect.fail(error))
+            })
+      ),
       observe: (guard) =>
         Effect.map(CurrentTransaction, (current) => {
           own(current)?.guards.set(`${guard.aspect} ${guard.path}`, guard)

@@ -279,21 +279,4 @@ describe("the newest commit that a layer knows", () => {
       assert.deepStrictEqual(yield* contentsOf(one.fs), { b: "b", mine: "x" })
     })
   )
-
-  for (const follows of [true, false]) {
-    it.live(`belongs to the new workspace if the old one was deleted, ${follows ? "read" : "changed"} by an open layer`, () =>
-      Effect.gen(function* () {
-        const stores = yield* memory
-        const one = yield* open(tapped(stores, (_, call) => call, follows))
-        for (const text of ["1", "2", "3", "4"]) yield* one.fs.write("old", text)
-        const heads = Context.get(stores, HeadStore)
-        yield* heads.delete("w", (yield* heads.get("w"))!)
-        const other = yield* open(stores)
-        yield* other.fs.write("new", "1")
-        if (!follows) yield* one.fs.write("mine", "1")
-        yield* Effect.timeout(until(one.fs.exists("new")), "4 seconds")
-        assert.deepStrictEqual(yield* contentsOf(one.fs), { new: "1", ...(follows ? {} : { mine: "1" }) })
-      })
-    )
-  }
 })

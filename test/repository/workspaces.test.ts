@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import type { FsError } from "../../src/model/FsError.ts"
 import { BlobStore, StoreError } from "../../src/repository/BlobStore.ts"
 import { HeadStore } from "../../src/repository/HeadStore.ts"
 import { ownerHeader } from "../../src/repository/cluster/entity.ts"
@@ -79,6 +80,30 @@ describe("a workspace of a cluster", () => {
         const streamed = Stream.runCollect(call.list({}))
         assert.strictEqual((yield* Effect.flip(streamed))._tag, "InvalidArgument", name)
       }
+    }).pipe(Effect.provide(sharedRunner))
+  )
+
+  it.live("that was deleted and made again is opened anew, and refuses the clients of the old one", () =>
+    Effect.gen(function* () {
+      const fs = yield* Workspaces.client("again")
+      yield* fs.write("old", "1")
+      const heads = yield* HeadStore
+      yield* heads.delete("again", (yield* heads.get("again"))!)
+      yield* Effect.provide(
+        Filesystem.use((fs) => fs.write("new", "1")),
+        Repository.layer({ workspace: "again" })
+      )
+      for (const use of [fs.write("old", "2"), fs.write("mine", "1"), fs.readString("new")]) {
+        const error = yield* Effect.flip(use as Effect.Effect<unknown, FsError>)
+        assert.strictEqual(error._tag, "Unavailable")
+        assert.include(error.message, "deleted and made again")
+      }
+      const other = yield* Workspaces.client("again")
+      yield* other.write("theirs", "1")
+      assert.deepStrictEqual(
+        (yield* other.list(".")).map(({ path }) => `${path}`),
+        ["new", "theirs"]
+      )
     }).pipe(Effect.provide(sharedRunner))
   )
 

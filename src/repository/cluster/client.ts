@@ -91,7 +91,11 @@ export const client = (
      * owner.
      */
     const firsts = new Map<string, Record<string, string>>()
-    const sendChange = (tag: string, payload: { readonly id: string }, callOptions: object | undefined) =>
+    const sendChange = (
+      tag: string,
+      payload: { readonly id: string },
+      callOptions: { readonly headers?: Record<string, string> } | undefined
+    ) =>
       Effect.gen(function* () {
         const headers = firsts.get(payload.id) ?? {
           [sentHeader]: String(yield* Clock.currentTimeMillis),
@@ -99,7 +103,7 @@ export const client = (
         }
         firsts.set(payload.id, headers)
         if (firsts.size > maxFirsts) for (const id of firsts.keys()) if (firsts.delete(id)) break
-        const answer = call(tag, payload, { ...callOptions, headers })
+        const answer = call(tag, payload, { ...callOptions, headers: { ...callOptions?.headers, ...headers } })
         return yield* Effect.tapError(Effect.tap(answer as Effect.Effect<unknown, FsError | RpcClientError>, heard), (error) =>
           Effect.sync(() => {
             if (error._tag === "Unavailable" && error.detail === movedDetail) owner = undefined

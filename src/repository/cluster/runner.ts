@@ -17,6 +17,7 @@ import { unavailable } from "../../model/Fault.ts"
 import { type FsError, InvalidArgument, promote, Unavailable } from "../../model/FsError.ts"
 import { Limits } from "../../model/Limits.ts"
 import type * as Changes from "../../remote/changes.ts"
+import { lineageHeader } from "../../remote/choice.ts"
 import { Authentication, FilesystemRpcs, type Info } from "../../remote/protocol.ts"
 import { handlers as remoteHandlers } from "../../remote/server.ts"
 import { Buffer } from "../../runtime/buffer.ts"
@@ -43,12 +44,15 @@ type Answers = ReturnType<typeof remoteHandlers>
 interface Opened {
   readonly answers: Answers
   readonly instance: string
+  readonly workspace: Workspace.Workspace
 }
 interface Request {
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly payload: object
 }
 type Answer = (payload: object) => Effect.Effect<unknown, FsError> & Stream.Stream<unknown, FsError>
+
+const replacedDetail = "the workspace was deleted and made again since the client connected; connect again to use the new one"
 
 /** The call that is being answered. */
 const CurrentCall = Context.Reference<{ readonly tag: string; readonly sentAt: number } | undefined>(
@@ -109,7 +113,7 @@ const open = (name: string, options: RunnerOptions): Effect.Effect<Opened, FsErr
     const port = makePort(workspace, { name, identity: name })
     const answers = remoteHandlers(makeAlgebra(port), yield* Effect.scope, yield* Limits, makeOnce(workspace))
     const { instance } = yield* (answers["port.info"] as (payload: object) => Effect.Effect<Info>)({})
-    return { answers, instance }
+    return { answers, instance, workspace }
   })
 
 /**
@@ -122,31 +126,41 @@ const owner = (options: RunnerOptions) =>
     const context = yield* Effect.context<BlobStore | HeadStore | Scope.Scope>()
     const scope = yield* Effect.scope
     const lock = Semaphore.makeUnsafe(1)
-    let opened: Opened | undefined
+    let opened: (Opened & { readonly inner: Scope.Closeable }) | undefined
     const attempt = Effect.gen(function* () {
+      if (opened !== undefined) yield* Scope.close(opened.inner, Exit.void)
+      opened = undefined
       const inner = yield* Scope.fork(scope)
       const answers = yield* Effect.onError(
         Effect.provideContext(Scope.provide(open(entityId, options), inner), context),
         (cause) => Scope.close(inner, Exit.failCause(cause))
       )
-      opened = answers
-      return answers
+      return (opened = { ...answers, inner })
     })
+    /** Tests whether the workspace is open. One that was deleted and made again is opened anew. */
+    const isUsable = (): boolean => opened?.workspace.isReplaced() === false
     const openOnce = Effect.suspend(() =>
-      opened !== undefined
-        ? Effect.succeed(opened)
-        : lock.withPermits(1)(Effect.suspend(() => (opened !== undefined ? Effect.succeed(opened) : attempt)))
+      isUsable()
+        ? Effect.succeed(opened!)
+        : lock.withPermits(1)(Effect.suspend(() => (isUsable() ? Effect.succeed(opened!) : attempt)))
     )
     const out: Record<string, (request: Request) => unknown> = {}
     for (const [tag, rpc] of FilesystemRpcs.requests) {
       const answer = ({ headers, payload }: Request): Effect.Effect<ReturnType<Answer>, FsError> =>
-        Effect.flatMap(openOnce, ({ answers, instance }) => {
+        Effect.flatMap(openOnce, ({ answers, instance, workspace }) => {
           const owner = headers[ownerHeader]
+          const lineage = workspace.lineage()
+          if (headers[lineageHeader] !== undefined && headers[lineageHeader] !== lineage) {
+            return Effect.fail(new Unavailable({ operation: tag, path: "", detail: replacedDetail }))
+          }
           // The cluster sends a request again if its owner disappears. The old owner may have published the upload.
           if (isUpload(tag) && owner !== undefined && owner !== instance) {
             return Effect.fail(new Unavailable({ operation: tag, path: "", detail: movedDetail }))
           }
           const run = (answers[tag as keyof Answers] as unknown as Answer)(payload)
+          if (tag === "port.info" && lineage !== undefined) {
+            return Effect.succeed(Effect.map(run, (info) => ({ ...(info as Info), lineage })) as unknown as typeof run)
+          }
           if (!("id" in payload) || Stream.isStream(run)) return Effect.succeed(run)
           return Effect.map(Clock.currentTimeMillis, (now) => {
             const sentAt = Number(headers[sentHeader] ?? now)

@@ -1,0 +1,34 @@
+/** Chooses one of the workspaces that a server serves. Headers of each request name the workspace. */
+
+/** The name of the workspace, percent-encoded, because HTTP accepts only ASCII. */
+export const workspaceHeader = "fs-algebra-workspace"
+
+/** The lineage that the workspace had when the client connected. It is another one if the workspace was deleted and made again. */
+export const lineageHeader = "fs-algebra-lineage"
+
+export const workspaceParameter = "?workspace="
+
+const decoded = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns the name in a header, or `undefined` if the header is missing or is not percent-encoded. */
+export const nameOf = (header: string | undefined): string | undefined => (header === undefined ? undefined : decoded(header))
+
+/**
+ * Divides the address of a server, such as `unix:PATH?workspace=NAME`. The name of the workspace is percent-encoded. Returns
+ * `undefined` if the encoding is wrong.
+ */
+export const splitUrl = (url: string): { readonly url: string; readonly workspace: string | undefined } | undefined => {
+  const at = url.lastIndexOf(workspaceParameter)
+  if (at === -1) return { url, workspace: undefined }
+  const workspace = decoded(url.slice(at + workspaceParameter.length))
+  return workspace === undefined ? undefined : { url: url.slice(0, at), workspace }
+}
+
+/** Returns the address of a workspace of a server. */
+export const urlOf = (url: string, workspace: string): string => `${url}${workspaceParameter}${encodeURIComponent(workspace)}`

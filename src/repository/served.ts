@@ -1,0 +1,243 @@
+/**
+ * Answers the requests of remote filesystems with the workspaces of stores. A header of each request names the workspace, which
+ * the first request opens.
+ *
+ * Each workspace has its own layer, so one that does not answer delays only its own requests. A workspace without requests is
+ * closed after a while, and earlier if many are open.
+ */
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as RpcSchema from "effect/rpc/RpcSchema"
+import { type Algebra, make as makeAlgebra } from "../filesystem/Filesystem.ts"
+import { Unavailable } from "../model/FsError.ts"
+import { Limits } from "../model/Limits.ts"
+import { withBudgets } from "../remote/budget.ts"
+import { lineageHeader, nameOf, workspaceHeader, workspaceParameter } from "../remote/choice.ts"
+import { FilesystemRpcs, type Info } from "../remote/protocol.ts"
+import { handlers as remoteHandlers } from "../remote/server.ts"
+import { BlobStore } from "./BlobStore.ts"
+import type { StoreError } from "./errors.ts"
+import * as Objects from "./format/objects.ts"
+import { HeadStore } from "./HeadStore.ts"
+import { makePort } from "./port.ts"
+import { checkName } from "./stores/heads.ts"
+import * as Workspace from "./workspace.ts"
+
+export interface Options {
+  readonly author: string
+  /** Returns the filesystem of a workspace as clients may use it. */
+  readonly confine: (fs: Algebra) => Algebra
+  /** The largest number of open workspaces. @default 100 */
+  readonly maxOpen?: number | undefined
+  /** The time without a request after which a workspace is closed. @default 5 minutes */
+  readonly idle?: Duration.Input | undefined
+  /** The time in which a workspace must open. @default 8 seconds, which is less than clients wait */
+  readonly patience?: Duration.Input | undefined
+}
+
+/** The largest cache of one workspace, in bytes. */
+const cacheBytes = 8 * 1024 * 1024
+
+/** The time for which a workspace is used without another look whether it still exists, in milliseconds. */
+const checkMillis = 1000
+
+/** The longest wait for that look. A store that is away for a while does not hide what is known. */
+const checkPatience = "2 seconds"
+
+type Answers = ReturnType<typeof remoteHandlers>
+type Answer = (payload: object, options: object) => Effect.Effect<unknown, unknown> & Stream.Stream<unknown, unknown>
+
+interface Opened {
+  readonly answers: Answers
+  readonly workspace: Workspace.Workspace
+}
+
+interface Entry {
+  readonly name: string
+  readonly scope: Scope.Closeable
+  readonly opened: Deferred.Deferred<Opened, Unavailable>
+  users: number
+  usedAt: number
+  checkedAt: number
+}
+
+interface Request {
+  readonly headers: Readonly<Record<string, string | undefined>>
+}
+
+const refuse = (detail: string, hint: string): Unavailable =>
+  new Unavailable({ operation: "Remote.layer", path: "", detail, hint })
+
+const listHint = "fs-algebra workspaces list --store URL shows the names."
+
+const noName = refuse(
+  "the server serves the workspaces of a store, and the client has named none",
+  `Add ${workspaceParameter}NAME to the address of the server. ${listHint}`
+)
+const tooMany = refuse("the server has as many workspaces in use as it may have", "Try again later.")
+const tooSlow = refuse("the store does not answer in time", "Try again later.")
+
+const toUnavailable = (error: StoreError): Unavailable =>
+  refuse(
+    error.detail,
+    error.reason === "missing" || error.reason === "invalid"
+      ? listHint
+      : "Check the store: fs-algebra workspaces verify NAME --store URL."
+  )
+
+/** Returns the answers to the requests. The scope closes all workspaces. */
+export const make = (options: Options): Effect.Effect<Answers, never, BlobStore | HeadStore | Scope.Scope> =>
+  Effect.gen(function* () {
+    const blobs = yield* BlobStore
+    const heads = yield* HeadStore
+    const limits = yield* Limits
+    const scope = yield* Effect.scope
+    const maxOpen = options.maxOpen ?? 100
+    const idleMillis = Duration.toMillis(options.idle ?? "5 minutes")
+    /** The open workspaces, the least recently used first. */
+    const entries = new Map<string, Entry>()
+
+    const close = (entry: Entry): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        if (entries.get(entry.name) === entry) entries.delete(entry.name)
+        // A workspace that does not end delays no other.
+        return Effect.asVoid(Effect.forkIn(Scope.close(entry.scope, Exit.void), scope))
+      })
+
+    const open = ({ name, scope }: Entry): Effect.Effect<Opened, Unavailable> =>
+      Effect.gen(function* () {
+        yield* checkName(name)
+        const workspace = yield* Workspace.make(Objects.make(blobs, { cacheBytes }), heads, {
+          workspace: name,
+          author: options.author,
+          durability: "batched",
+          mustExist: true
+        })
+        const fs = options.confine(makeAlgebra(makePort(workspace, { name, identity: name })))
+        return { workspace, answers: remoteHandlers(fs, scope, limits) }
+      }).pipe(
+        Effect.mapError(toUnavailable),
+        Effect.timeoutOrElse({ duration: options.patience ?? "8 seconds", orElse: () => Effect.fail(tooSlow) }),
+        Scope.provide(scope)
+      )
+
+    const begin = (name: string, now: number): Effect.Effect<Entry, Unavailable> =>
+      Effect.gen(function* () {
+        const unused = entries.size < maxOpen ? undefined : [...entries.values()].find(({ users }) => users === 0)
+        if (entries.size >= maxOpen && unused === undefined) return yield* tooMany
+        const entry: Entry = {
+          name,
+          scope: Scope.forkUnsafe(scope),
+          opened: Deferred.makeUnsafe(),
+          users: 0,
+          usedAt: now,
+          checkedAt: now
+        }
+        entries.set(name, entry)
+        if (unused !== undefined) yield* close(unused)
+        // A request that is interrupted does not end the opening for the others.
+        yield* Effect.forkIn(
+          Effect.flatMap(Effect.exit(open(entry)), (exit) =>
+            Effect.andThen(Exit.isSuccess(exit) ? Effect.void : close(entry), Deferred.done(entry.opened, exit))
+          ),
+          scope
+        )
+        return entry
+      })
+
+    const enter = (name: string): Effect.Effect<Entry, Unavailable, Scope.Scope> =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        Effect.acquireRelease(
+          Effect.flatMap(
+            Effect.suspend(() => {
+              const known = entries.get(name)
+              return known === undefined ? begin(name, now) : Effect.succeed(known)
+            }),
+            (entry) =>
+              Effect.sync(() => {
+                entry.users++
+                if (entries.delete(name)) entries.set(name, entry)
+                return entry
+              })
+          ),
+          (entry) =>
+            Effect.map(Clock.currentTimeMillis, (now) => {
+              entry.users--
+              entry.usedAt = now
+            })
+        )
+      )
+
+    /** Returns the open workspace of a name. One that was deleted is closed, and one that was made again is opened anew. */
+    const enterOpened = (name: string): Effect.Effect<Opened, Unavailable, Scope.Scope> =>
+      Effect.gen(function* () {
+        const entry = yield* enter(name)
+        const opened = yield* Deferred.await(entry.opened)
+        const { workspace } = opened
+        const now = yield* Clock.currentTimeMillis
+        if (!workspace.isReplaced()) {
+          if (Math.abs(now - entry.checkedAt) < checkMillis) return opened
+          entry.checkedAt = now
+          const state = yield* workspace.state.pipe(
+            Effect.timeoutOrElse({ duration: checkPatience, orElse: () => Effect.succeed("present" as const) }),
+            Effect.orElseSucceed(() => "present" as const)
+          )
+          if (state === "present") return opened
+        }
+        yield* close(entry)
+        return yield* enterOpened(name)
+      })
+
+    const find = ({ headers }: Request): Effect.Effect<Opened & { readonly name: string }, Unavailable, Scope.Scope> =>
+      Effect.suspend(() => {
+        const header = headers[workspaceHeader]
+        const name = nameOf(header)
+        if (name === undefined) {
+          return Effect.fail(
+            header === undefined ? noName : refuse("the name of the workspace is not percent-encoded", listHint)
+          )
+        }
+        return Effect.flatMap(enterOpened(name), (opened) => {
+          const expected = headers[lineageHeader]
+          return expected === undefined || expected === opened.workspace.lineage()
+            ? Effect.succeed({ ...opened, name })
+            : Effect.fail(
+                refuse(
+                  `the workspace ${JSON.stringify(name)} was deleted and made again since the client connected`,
+                  "Connect again to use the new one."
+                )
+              )
+        })
+      })
+
+    const release = Effect.gen(function* () {
+      yield* Effect.sleep(Duration.millis(Math.max(1, idleMillis / 4)))
+      const now = yield* Clock.currentTimeMillis
+      for (const entry of entries.values()) {
+        if (entry.users === 0 && Math.abs(now - entry.usedAt) >= idleMillis) yield* close(entry)
+      }
+    })
+    yield* Effect.forkScoped(Effect.forever(release))
+
+    const out: Record<string, (payload: object, request: Request) => unknown> = {}
+    for (const [tag, rpc] of FilesystemRpcs.requests) {
+      const answer = (payload: object, request: Request) =>
+        Effect.map(find(request), ({ answers }) => (answers[tag as keyof Answers] as unknown as Answer)(payload, request))
+      // The workspace is in use until the scope of the request ends, when the answer is sent.
+      out[tag] = RpcSchema.isStreamSchema(rpc.successSchema)
+        ? (payload, request) => Stream.unwrap(answer(payload, request))
+        : (payload, request) => Effect.flatten(answer(payload, request))
+    }
+    out["port.info"] = (payload, request) =>
+      Effect.flatMap(find(request), ({ answers, name, workspace }) => {
+        const lineage = workspace.lineage()
+        const info = (answers["port.info"] as (payload: object) => Effect.Effect<Info>)(payload)
+        return Effect.map(info, (info): Info => ({ ...info, workspace: name, ...(lineage !== undefined && { lineage }) }))
+      })
+    return withBudgets(out) as unknown as Answers
+  })

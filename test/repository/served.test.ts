@@ -1,0 +1,216 @@
+/** A server of all workspaces of a store, without a network. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as TestClock from "effect/testing/TestClock"
+import { readOnly } from "../../src/filesystem/Decorator.ts"
+import { lineageHeader, nameOf, splitUrl, urlOf, workspaceHeader } from "../../src/remote/choice.ts"
+import type { Info } from "../../src/remote/protocol.ts"
+import { HeadStore } from "../../src/repository/HeadStore.ts"
+import * as Served from "../../src/repository/served.ts"
+import { memory, open, type StoreServices, tapped } from "./tapped.ts"
+
+type Failure = { readonly _tag: string; readonly message: string }
+type Call = (payload: object, request: object) => Effect.Effect<unknown, Failure, Scope.Scope>
+
+/** Returns a client that sends requests for a workspace. */
+const serving = (stores: StoreServices, options: Partial<Served.Options> = {}) =>
+  Effect.map(
+    Effect.provideContext(Served.make({ author: "server", confine: (fs) => fs, ...options }), stores),
+    (answers) =>
+      (workspace: string | undefined, headers: Readonly<Record<string, string>> = {}) => {
+        const chosen = workspace === undefined ? {} : { [workspaceHeader]: encodeURIComponent(workspace) }
+        const call = (tag: string, payload: object) =>
+          Effect.scoped(
+            (answers as unknown as Record<string, Call>)[tag]!(payload, { headers: { ...chosen, ...headers }, client: {} })
+          )
+        return {
+          read: (path: string) => call("readString", { path }) as Effect.Effect<string, Failure>,
+          write: (path: string, content: string) => call("write", { id: `${path} ${content}`, path, content }),
+          info: call("port.info", {}) as Effect.Effect<Info, Failure>
+        }
+      }
+  )
+
+const filled = (stores: StoreServices, ...names: ReadonlyArray<string>) =>
+  Effect.forEach(names, (workspace) =>
+    Effect.scoped(Effect.flatMap(open(stores, { workspace }), ({ fs }) => fs.write("name", workspace)))
+  )
+
+const remove = (stores: StoreServices, workspace: string) =>
+  Effect.gen(function* () {
+    const heads = Context.get(stores, HeadStore)
+    assert.isTrue(yield* heads.delete(workspace, (yield* heads.get(workspace))!))
+  })
+
+/** Waits until workspaces that are closed in the background are closed. */
+const settled = (isSettled: () => boolean) =>
+  Effect.gen(function* () {
+    for (let turns = 0; turns < 1000 && !isSettled(); turns++) yield* Effect.yieldNow
+  })
+
+const refusal = (use: Effect.Effect<unknown, Failure>, part: string) =>
+  Effect.map(Effect.flip(use), (error) => {
+    assert.strictEqual(error._tag, "Unavailable")
+    assert.include(error.message, part)
+  })
+
+describe("a server of workspaces", () => {
+  it.live("answers each request with the workspace that it names", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      const names = ["team", "Team", "ä/b ? & # %", "../team", "\u202eteam"]
+      yield* filled(stores, ...names)
+      const client = yield* serving(stores)
+      for (const name of names) {
+        assert.strictEqual(yield* client(name).read("name"), name)
+        yield* client(name).write("mine", `of ${name}`)
+        assert.strictEqual((yield* client(name).info).workspace, name)
+      }
+      for (const name of names) {
+        const { fs } = yield* open(stores, { workspace: name })
+        assert.strictEqual(yield* fs.readString("mine"), `of ${name}`)
+      }
+      assert.strictEqual((yield* Context.get(stores, HeadStore).get("team"))!.author, "server")
+    })
+  )
+
+  it.live("refuses requests without a name, and with names that are unknown or ill-formed, and creates nothing", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      yield* filled(stores, "team")
+      const client = yield* serving(stores)
+      yield* refusal(client(undefined).read("name"), "has named none")
+      yield* refusal(client("teem").read("name"), "there is no workspace")
+      yield* refusal(client("teem").write("a", "a"), "there is no workspace")
+      for (const name of ["", "a\0b", "a\nb", "x".repeat(257)]) {
+        yield* refusal(client(name).read("name"), "cannot be the name of a workspace")
+      }
+      yield* refusal(client(undefined, { [workspaceHeader]: "%zz" }).read("name"), "not percent-encoded")
+      assert.isUndefined(yield* Context.get(stores, HeadStore).get("teem"))
+    })
+  )
+
+  it.effect("refuses a deleted workspace, and the clients of one that was made again", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      yield* filled(stores, "team", "other")
+      const client = yield* serving(stores)
+      const { lineage } = yield* client("team").info
+      const old = client("team", { [lineageHeader]: lineage! })
+      assert.strictEqual(yield* old.read("name"), "team")
+      yield* remove(stores, "team")
+      yield* refusal(old.write("a", "a"), "deleted")
+      yield* TestClock.adjust("1100 millis")
+      yield* refusal(old.read("name"), "there is no workspace")
+      yield* filled(stores, "team")
+      yield* refusal(old.read("name"), "made again")
+      yield* refusal(old.write("a", "a"), "made again")
+      assert.strictEqual(yield* client("team").read("name"), "team")
+      assert.notStrictEqual((yield* client("team").info).lineage, lineage)
+      assert.strictEqual(yield* client("other").read("name"), "other")
+    })
+  )
+
+  it.live("answers for other workspaces while one does not answer, and gives that one up", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      yield* filled(stores, "hung", "team")
+      const heads = Context.get(stores, HeadStore)
+      let isHung = true
+      const get: typeof heads.get = (name) => (name === "hung" && isHung ? Effect.never : heads.get(name))
+      const client = yield* serving(Context.add(stores, HeadStore, { ...heads, get }), { patience: "100 millis", maxOpen: 2 })
+      const waiting = yield* Effect.forkChild(refusal(client("hung").read("name"), "does not answer in time"))
+      assert.strictEqual(yield* client("team").read("name"), "team")
+      yield* client("team").write("a", "a")
+      yield* Fiber.join(waiting)
+      isHung = false
+      assert.strictEqual(yield* client("hung").read("name"), "hung")
+    })
+  )
+
+  it.effect("closes workspaces without requests, at first the one that was used least recently", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      const names = Array.from({ length: 30 }, (_, i) => `w${i}`)
+      yield* filled(stores, ...names)
+      const heads = Context.get(stores, HeadStore)
+      const live = new Set<string>()
+      const counted = Context.add(stores, HeadStore, {
+        ...heads,
+        changes: (name) =>
+          Stream.ensuring(
+            Stream.unwrap(Effect.sync(() => (live.add(name), heads.changes(name)))),
+            Effect.sync(() => live.delete(name))
+          )
+      })
+      const client = yield* serving(counted, { maxOpen: 3, idle: "5 minutes" })
+      for (const name of names) {
+        assert.strictEqual(yield* client(name).read("name"), name)
+        yield* client("w0").read("name")
+      }
+      yield* settled(() => live.size === 3)
+      assert.deepStrictEqual([...live].sort(), ["w0", "w28", "w29"])
+      yield* TestClock.adjust("4 minutes")
+      yield* client("w28").read("name")
+      yield* TestClock.adjust("3 minutes")
+      yield* settled(() => live.size === 1)
+      assert.deepStrictEqual([...live], ["w28"])
+      yield* TestClock.adjust("10 minutes")
+      yield* settled(() => live.size === 0)
+      assert.strictEqual(yield* client("w28").read("name"), "w28")
+    })
+  )
+
+  it.live("refuses a workspace if all that it may have open are in use", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      yield* filled(stores, "one", "two")
+      const [isReading, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      let isArmed = false
+      const slow = tapped(stores, (step, call) => {
+        if (step !== "compareAndSet" || !isArmed) return call
+        return Effect.andThen(Effect.andThen(Deferred.succeed(isReading, undefined), Deferred.await(gate)), call)
+      })
+      const client = yield* serving(slow, { maxOpen: 1 })
+      yield* client("one").read("name")
+      isArmed = true
+      const writing = yield* Effect.forkChild(client("one").write("a", "a"))
+      yield* Deferred.await(isReading)
+      yield* refusal(client("two").read("name"), "as many workspaces in use")
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(writing)
+      assert.strictEqual(yield* client("two").read("name"), "two")
+      assert.strictEqual(yield* client("one").read("a"), "a")
+    })
+  )
+
+  it.live("confines each workspace", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      yield* filled(stores, "one", "two")
+      const client = yield* serving(stores, { confine: readOnly })
+      for (const name of ["one", "two"]) {
+        assert.strictEqual(yield* client(name).read("name"), name)
+        assert.strictEqual((yield* Effect.flip(client(name).write("a", "a")))._tag, "AccessDenied")
+      }
+    })
+  )
+})
+
+describe("the address of a workspace of a server", () => {
+  it("is divided into the address of the server and the name", () => {
+    for (const url of ["unix:/run/a b?.sock", "http://host:1/prefix", "ws://[::1]:1"]) {
+      assert.deepStrictEqual(splitUrl(url), { url, workspace: undefined })
+      for (const workspace of ["team", "a?workspace=b", "ä/b#%", ""]) {
+        assert.deepStrictEqual(splitUrl(urlOf(url, workspace)), { url, workspace })
+      }
+    }
+    assert.isUndefined(splitUrl("unix:a?workspace=%zz"))
+    assert.isUndefined(nameOf("%"))
+  })
+})
