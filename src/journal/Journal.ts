@@ -93,7 +93,7 @@ export interface FileOptions {
   readonly fsync?: boolean | undefined
   /**
    * True if each line contains a SHA-256 of the previous line's hash and of its own bytes. So `verify` detects changes
-   * to the file, except for lines that were cut off at the end. An existing journal keeps its format. `true` fails with
+   * to the file, except for lines cut off at the end, and for a change after which all later hashes were recomputed. An existing journal keeps its format. `true` fails with
    * `invalid` if the existing journal is not chained.
    * @default false
    */

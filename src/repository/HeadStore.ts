@@ -42,7 +42,7 @@ export interface Operations {
   readonly get: (workspace: string) => Effect.Effect<Head | undefined, StoreError>
   /**
    * Replaces the head `expected` with `next`; `undefined` means that the workspace does not exist yet. Returns true if the head
-   * was `expected` and is now `next`. If several callers pass the same `expected` concurrently, exactly one of them gets true.
+   * was `expected` and is now `next`. If several callers pass the same `expected` concurrently, at most one of them gets true.
    */
   readonly compareAndSet: (workspace: string, expected: Head | undefined, next: Head) => Effect.Effect<boolean, StoreError>
   /** Deletes the workspace if its head is `expected`, and returns whether the workspace was deleted. */

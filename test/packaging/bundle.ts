@@ -81,7 +81,7 @@ const bundle = async (directory: string): Promise<void> => {
     platform: "node",
     plugins: [lookUpBuiltins(join(directory, "bin.js"))],
     logLevel: "warn",
-    // Optional packages for one transport of the journal; users install them.
+    // Optional packages for NATS, buckets and SFTP; users install them.
     external: [/^@nats-io\//, "aws4fetch", "ssh2"]
   })
   const fresh = `${directory}-bundled`

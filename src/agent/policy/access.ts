@@ -359,8 +359,8 @@ const permits = (rules: Rules, { past }: Invocation, { access, path }: Touch): b
  * without a slash matches at any depth, and a match includes everything below it. On a case-insensitive filesystem the globs are
  * case-insensitive too.
  *
- * - A path that may not be read seems not to exist: no listing, search or suggestion shows it, and it can be neither changed
- * nor removed. Directories above readable paths are visible, but only their readable entries are.
+ * - No listing, search or suggestion shows a path that may not be read. A call on the path itself fails with the policy's
+ * error, whether the path exists or not. Directories above readable paths are visible, but only their readable entries are.
  * - A symlink is judged by its name and by its target. Each hard link of a file is judged by its own name.
  * - A directory that contains anything undeletable can be neither removed nor moved.
  * - Programs in a sandbox are refused, because the policy cannot confine them. A restore of a snapshot omits paths that may not

@@ -84,9 +84,10 @@ const verify = journalSubcommand(
   {
     summary: "Check that a journal is undamaged",
     description: `Read a journal and all contents that it names. If an entry or a content was changed, the command prints the position
-and exits with code 1. A journal that --journal created has a hash chain, so that only the removal of lines at its end goes
-unnoticed; a comparison of the printed head with an earlier head reveals that too. In a journal without a hash chain,
-a change that leaves a valid line goes unnoticed.`,
+and exits with code 1. A journal that --journal created has a hash chain. Two changes go unnoticed there: the removal of
+lines at its end, and a change after which all later hashes were recomputed. A comparison of the printed head with a
+head that was kept elsewhere reveals both. In a journal without a hash chain, a change that leaves a valid line goes
+unnoticed.`,
     examples: [
       ["../work.journal", "Check a journal"],
       ["../work.journal --json | jq -r .head", "Print the hash of the journal's end, to keep elsewhere"]
