@@ -1,6 +1,6 @@
 /**
- * Opens the filesystem of a command: the directory itself, or an in-memory copy. A backend is loaded only when a command needs
- * it, so that `--help` is fast.
+ * Opens the filesystem of a command: the root (a directory, server, bucket, SFTP directory or workspace of a store), a
+ * container, or an in-memory copy. A backend is loaded only when a command needs it, so that `--help` is fast.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
