@@ -111,7 +111,7 @@ const announce = Effect.fnUntraced(function* (url: string, token: "file" | "vari
   }
 })
 
-/** Runs a server with the served filesystem and the largest limits of its clients. */
+/** Runs a server on the filesystem that clients may use. No call of a client gets larger limits than `--limits` allows. */
 const withServed =
   (input: ServeInput) =>
   <A, E, R>(

@@ -240,7 +240,7 @@ const selectedLayer = Layer.unwrap(
   })
 )
 
-/** Opens the filesystem that `--root`, `--backend`, `--mount` and `--journal` select. */
+/** Opens the filesystem that `--root`, `--backend` and `--mount` select. If `--journal` is given, its changes are recorded. */
 export const workspaceLayer = reportedLayer(withRecording(selectedLayer))
 
 /** Opens the filesystem that `serve` serves. Its flag `--token-file` is for the clients, not for the root. */

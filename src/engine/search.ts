@@ -436,7 +436,7 @@ class ProcessedFile implements Outcome {
 
 const candidates: Answers<Candidate | Outcome> = {
   ofChild: (directory, child) => new Candidate(directory, child),
-  // A search process has searched its files. So only other entries have no outcome yet.
+  // A search process has searched the files that it listed. So this entry is not a file, and counts as unreadable.
   ofEntry: (path) => ({ path, found: "unreadable" })
 }
 
