@@ -1,9 +1,9 @@
 /**
  * Provides effect's KeyValueStore in a directory of the current Filesystem.
  *
- * Each key is a file. The name of the file is the key, percent-encoded as in effect's `KeyValueStore.layerFileSystem`, so
- * each module can read the directories of the other. On a case-insensitive filesystem, upper-case letters are
- * percent-encoded too.
+ * Each key is a file. The name of the file is the key, percent-encoded as in effect's `KeyValueStore.layerFileSystem`. So each of
+ * the two layers can read a directory of the other. The exception is a case-insensitive filesystem, on which this layer also
+ * percent-encodes upper-case letters.
  *
  * @since 0.1.0
  */

@@ -84,7 +84,10 @@ const deniedCodes = {
   busy: "EBUSY"
 } as const
 
-/** Returns the code for InvalidPath: ELOOP for a valid path, whose symlinks must form a loop, or else EACCES or EINVAL. */
+/**
+ * Returns the code for InvalidPath. If the path itself is valid, the error means a loop of symlinks: ELOOP. Otherwise the code
+ * is EACCES for a path with a segment "..", and EINVAL for any other path.
+ */
 const invalidPathCode = (path: string): Code => {
   const parsed = parse(path)
   if (typeof parsed === "string") return uncreatable(parsed) === undefined ? "ELOOP" : "EINVAL"

@@ -84,8 +84,8 @@ export const registrations = <T extends AnyDefinition<unknown> = AnyDefinition>(
   Layer.unwrap(Effect.map(server, ({ registrations }) => registrations(options)))
 
 /**
- * Serves one client over standard input and output until it disconnects. A disconnect interrupts the calls that still run, and
- * rolls back their changes.
+ * Serves one client over standard input and output until it disconnects. After the end of the input, running calls have one
+ * second to complete. Then they are interrupted, and their changes are rolled back.
  *
  * @example
  * ```ts

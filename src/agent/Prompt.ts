@@ -82,8 +82,8 @@ const warnOfFilesWithoutTools = <R>({ key, sections }: Template<R>): Effect.Effe
   ).pipe(Effect.provideService(Logger.LogToStderr, true))
 
 /**
- * Makes a frozen prompt. Fails with PromptError for malformed keys, names and titles, for two sections of one parent with the
- * same key, and for two tools with the same name. Logs a warning for each section whose filesystem no tool uses.
+ * Makes a frozen prompt. Fails with PromptError if the sections, tools or overrides are invalid; the reasons of PromptError
+ * state the rules. Logs a warning for each section whose filesystem no tool uses.
  *
  * @example
  * ```ts

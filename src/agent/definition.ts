@@ -19,7 +19,7 @@ export const ToolProgress: Context.Reference<((progress: Progress) => Effect.Eff
   ((progress: Progress) => Effect.Effect<void>) | undefined
 >("fs-algebra/ToolProgress", { defaultValue: () => undefined })
 
-/** The kind of access to a path. "write" creates or changes a file. A move deletes its source and writes its destination. */
+/** The kind of access to a path. "write" creates or changes an entry. A move deletes its source and writes its destination. */
 export type Access = "read" | "write" | "delete"
 
 /** A path that a call will read, write or delete. */

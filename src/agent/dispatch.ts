@@ -168,7 +168,7 @@ const cut = (value: unknown, maxLength: number): unknown => {
 
 /**
  * Shortens all texts and lists of an object to the same length, so that its JSON fits. Lists the names of the shortened fields in
- * the field `cut`. Leaves pages unchanged, because the tools have already made them fit.
+ * the field `cut`. Returns an object that fits unchanged, such as a page that a tool has already shortened.
  */
 export const shortenToFit = (value: Json, fits: (text: string) => boolean): Json => {
   const whole = JSON.stringify(value)

@@ -1,4 +1,7 @@
-/** The kits of basic tools. The tools for patches and snapshots are in other modules, because they take longer to load. */
+/**
+ * The kits that load quickly: the seven-tool kit, the four-tool kit and the sandbox tools. `tools.ts` has the other tools, such
+ * as those for patches and snapshots, which take longer to load.
+ */
 import type { AnyDefinition } from "./definition.ts"
 import { editFile } from "./tools/editFile.ts"
 import { glob } from "./tools/glob.ts"

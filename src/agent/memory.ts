@@ -1,5 +1,5 @@
 /**
- * Records the last version of each file that a session has seen, and recent texts up to a limit. The texts show which lines
+ * Records which version of each file a session has seen last, and the recent texts up to a limit. The texts show which lines
  * changed since a file was read.
  */
 import { below, type FsPath, relative } from "../model/FsPath.ts"

@@ -128,8 +128,8 @@ export type Needed<T extends AnyDefinition<unknown>, C extends Section<unknown>,
 
 /**
  * An error in the structure of a prompt. `duplicateTool`: two tools have the same name. `duplicateKey`: two sections of one
- * parent have the same key. `invalid`: a malformed key, namespace, title or tool name, or an override whose tool is unknown or
- * belongs to a section that does not accept overrides.
+ * parent have the same key. `invalid`: a malformed key, namespace, title or tool name, or a section that contains itself. An
+ * override is `invalid` if it is no valid description, if its tool is unknown, or if the tool's section does not accept overrides.
  *
  * @category errors
  * @since 0.1.0
@@ -251,8 +251,8 @@ export interface CallOptions {
  * A call whose work another program does, such as a tool built into a model's provider. Policies and events apply as to any
  * other call.
  *
- * `end`, `abort`, the deadline or the end of the run ends the call, whichever comes first. Every ending except `end` rolls back
- * the changes of the call, and also the changes that other calls made meanwhile.
+ * `end`, `abort`, the deadline or the end of the run ends the call, whichever comes first. If the run has a `checkpoint`, every
+ * ending except `end` rolls back the changes of the call, and also the changes that other calls made meanwhile.
  *
  * @since 0.1.0
  */
@@ -265,7 +265,7 @@ export interface Elsewhere {
     readonly message?: string | undefined
     readonly value?: unknown
   }) => Effect.Effect<ToolResult<unknown>>
-  /** Ends the call as failed and rolls back its changes. Returns the result for the model. */
+  /** Ends the call as failed, and rolls back its changes if the run has a `checkpoint`. Returns the result for the model. */
   readonly abort: (reason: string) => Effect.Effect<ToolResult<never>>
 }
 

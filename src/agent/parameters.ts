@@ -1,6 +1,7 @@
 /**
- * Describes the errors in arguments: the name and the expected type of each wrong parameter, and one correct call. The
- * description states only the kind of the value that was sent, so that it does not repeat a long argument.
+ * Rewrites arguments that have the names of other tools, and describes the errors in arguments. A description has the name and
+ * the expected type of each wrong parameter, and one correct call. Of a value that was sent, it states only the kind, so that it
+ * does not repeat a long argument.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

@@ -6,7 +6,10 @@ import { extras, four, sandboxTools, seven, snapshotTools } from "./tools.ts"
 
 type ToolChoice = NonNullable<Options["tools"]>
 
-/** Lists the tools that can be selected by name. A name that both kits contain selects the tool of the larger kit. */
+/**
+ * Lists the tools that can be selected by name. The four-tool kit (`vfs`) is not among them, so `read_file` and `write_file`
+ * select the tools of the seven-tool kit.
+ */
 const selectableTools = (): ReadonlyArray<AnyDefinition> => [...seven, ...extras, ...snapshotTools, ...sandboxTools]
 
 export const selectableNames = (): ReadonlyArray<string> => selectableTools().map(({ name }) => name)

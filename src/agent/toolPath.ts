@@ -1,6 +1,6 @@
 /**
  * Parses paths in the form that models write: with blanks around them, a leading slash, or the mount point that a prompt
- * mentioned.
+ * mentioned. Also finds existing paths to suggest instead of a missing path.
  */
 import * as Effect from "effect/Effect"
 import { InvalidArgument, InvalidPath, type PathTooLong, promote } from "../model/FsError.ts"

@@ -78,8 +78,8 @@ const findOutputFailure = ({ reasons }: Cause.Cause<unknown>): OutputFailed | un
     .find((defect): defect is OutputFailed => defect instanceof OutputFailed)
 
 /**
- * Converts the outcome of a command to its exit code. A typed failure other than `Quit` is a usage error, which effect/cli has
- * reported. An interruption is not converted.
+ * Converts the outcome of a command to its exit code. A typed failure other than `Quit` and `OutputFailed` is a usage error,
+ * which effect/cli has reported. An interruption is not converted.
  */
 export const ended =
   (screen: ScreenShape) =>

@@ -99,8 +99,8 @@ const reportAny = (error: FsError.FsError | HistoryError | NotRecorded | Complai
 }
 
 /**
- * Reports a failure and then fails with its exit code. The filesystem must still be open, because the report suggests similar
- * names.
+ * Reports a failure and then fails with its exit code. A failed write to standard output is passed on without a report. The
+ * filesystem must still be open, because the report suggests similar names.
  */
 export const reported = <A, E extends Failure, R>(self: Effect.Effect<A, E, R>) =>
   Effect.catch(self, (error: Failure) =>

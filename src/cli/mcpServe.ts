@@ -109,7 +109,7 @@ export const noSnapshots = (detail: string) =>
 
 const kitNames: ReadonlySet<string> = new Set(["all", "seven", "vfs"])
 
-/** Tests whether a tool can remove or move files. A tool that runs programs can do this too. */
+/** Tests whether each call of a tool removes or moves files. A program that a tool runs can do both, so such a tool counts too. */
 const canRemove = (tool: AnyDefinition | { readonly name: string }): boolean =>
   ["rm", "delete_file", "move", "shell", "eval"].includes(tool.name)
 
@@ -225,7 +225,7 @@ const makeRecovery = Effect.fnUntraced(function* (input: McpServeInput) {
   return yield* reportingRecovery(permitsOf(input, yield* accessOptionsOf(input)))
 })
 
-/** Tests whether a tool is offered. A tool is hidden if all its calls would be refused. */
+/** Tests whether a tool is offered. Without permission to delete, a tool is hidden if all its calls would be refused. */
 export const isOffered = ({ deletes }: McpServeInput, tool: AnyDefinition | { readonly name: string }): boolean =>
   deletes || !canRemove(tool)
 

@@ -1,6 +1,6 @@
 /**
  * Implements `--mount`, which copies files from the machine into the in-memory copy of a command. Only the typed paths may
- * be copied, not other files in the same directories.
+ * be copied, not other files in the same directories. Also mounts several directories in one root, for the command `mcp`.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

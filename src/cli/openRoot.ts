@@ -1,4 +1,4 @@
-/** Opens the roots that are not directories of this machine: servers, directories of SSH servers, and buckets. */
+/** Opens the roots that are not directories of this machine: servers, directories of SSH servers, buckets and workspaces. */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

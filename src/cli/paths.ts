@@ -60,7 +60,7 @@ const toPathBelowRoot = (root: string, path: string): string | undefined => {
   return undefined
 }
 
-/** Returns the root as an absolute path of this machine, or `undefined` if the root is a server or a bucket. */
+/** Returns the root as an absolute path of this machine, or `undefined` if the root is not a directory of this machine. */
 const rootDirectory = Effect.gen(function* () {
   const { root } = yield* Settings
   const { directory } = yield* Screen

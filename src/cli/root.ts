@@ -1,4 +1,4 @@
-/** Parses `--root`: a directory, the address of a server, or a bucket. */
+/** Parses `--root`: a directory, a server, a directory of an SSH server, or a bucket. Also parses the root of a workspace. */
 import { existsSync } from "node:fs"
 import { basename, resolve } from "node:path"
 import { splitUrl, urlOf } from "../remote/choice.ts"

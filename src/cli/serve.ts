@@ -133,7 +133,7 @@ const announce = Effect.fnUntraced(function* (
 
 const limitsOf = (input: ServeInput): Limits.LimitsShape => (input.limits === undefined ? limits : Limits[input.limits])
 
-/** Runs a server with the served filesystem and the largest limits of its clients. */
+/** Runs a server on the filesystem that clients may use. No call of a client gets larger limits than `--limits` allows. */
 const withServed =
   (input: ServeInput) =>
   <A, E, R>(

@@ -1,6 +1,7 @@
 /**
- * Opens the store of a root's snapshots. The store is outside the root, in the user's state directory. The name of the
- * store consists of the root's name and a hash of the root's path, so that every command for the root finds the store.
+ * Opens the store of a root's snapshots. By default the store is in the user's state directory. Its name consists of the root's
+ * name and a hash of the root's path, so that every command for the root finds the store. `--store` names another store, and a
+ * workspace has its own snapshots.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

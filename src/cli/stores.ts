@@ -323,7 +323,7 @@ export interface OpenStores {
   ): Effect.Effect<Layer.Layer<Services, Complaint>, Complaint, Screen>
 }
 
-/** Opens stores by their addresses. Tests open others. */
+/** Opens stores by their addresses, as a reference that tests replace. */
 export const StoreOpener: Context.Reference<OpenStores> = Context.Reference<OpenStores>("fs-algebra/cli/Stores", {
   defaultValue: () => (text, tokenFile, create) =>
     Effect.gen(function* () {

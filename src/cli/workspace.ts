@@ -1,6 +1,6 @@
 /**
- * Opens the filesystem of a command: the directory itself, or an in-memory copy. A backend is loaded only when a command needs
- * it, so that `--help` is fast.
+ * Opens the filesystem of a command: the root (a directory, server, bucket, SFTP directory or workspace of a store), a
+ * container, or an in-memory copy. A backend is loaded only when a command needs it, so that `--help` is fast.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -240,7 +240,7 @@ const selectedLayer = Layer.unwrap(
   })
 )
 
-/** Opens the filesystem that `--root`, `--backend`, `--mount` and `--journal` select. */
+/** Opens the filesystem that `--root`, `--backend` and `--mount` select. If `--journal` is given, its changes are recorded. */
 export const workspaceLayer = reportedLayer(withRecording(selectedLayer))
 
 /** Opens the filesystem that `serve` serves. Its flag `--token-file` is for the clients, not for the root. */

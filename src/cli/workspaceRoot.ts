@@ -1,6 +1,6 @@
 /**
- * The root that `--store` and `--workspace` select. Wherever a root is a text, it is the text of `toRoot`. The text begins with
- * NUL, which no argument of a program can contain, so no other root has this text.
+ * The root that `--store` and `--workspace` select. `toRoot` converts this root to a text, because other modules keep a root as a
+ * text. The text begins with NUL, which no argument of a program can contain, so no other root has the same text.
  */
 import * as Context from "effect/Context"
 import type { Operations } from "../history/Snapshots.ts"

@@ -21,7 +21,7 @@ import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 import { author, openStores, storeComplaint, withStoreComplaints } from "./stores.ts"
 
-/** Runs an effect with the stores of `--store`, which the layer of the command has required. */
+/** Runs an effect with the stores that `--store` names. The command has already refused a missing `--store`. */
 const withStores =
   (create: boolean) =>
   <A, E extends { readonly _tag: string }, R>(effect: (store: string) => Effect.Effect<A, E, R>) =>

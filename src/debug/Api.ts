@@ -230,6 +230,6 @@ export const Api = HttpApi.make("fs-algebra-debug")
   .annotateMerge(
     OpenApi.annotations({
       title: "fs-algebra debug view",
-      description: "Shows the dump of a run, or a workspace. No request changes the source."
+      description: "Shows the dump of a run, a workspace or a store. No request changes the source."
     })
   )

@@ -1,6 +1,6 @@
 /**
- * Tools to inspect dumps and workspaces: functions that read dumps, an HTTP API with an OpenAPI description, and a server with
- * a page. The server accepts only requests from this machine.
+ * Tools to inspect dumps, workspaces and stores: functions that read dumps, an HTTP API with an OpenAPI description, and a server
+ * with a page. The server accepts only requests from this machine.
  *
  * @since 0.1.0
  */

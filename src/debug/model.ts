@@ -16,10 +16,10 @@ const Tags = Schema.Record(Schema.String, Schema.String)
  * @since 0.1.0
  */
 export const Meta = Schema.Struct({
-  /** The kind of source. `dump`: a recorded session. `workspace`: a directory in its current state, with its snapshots. */
+  /** The kind of source. `dump`: a recorded session. `workspace`: a filesystem or a store in its current state. */
   kind: Schema.Literals(["dump", "workspace"]),
   title: Schema.String,
-  /** The path of the dump, as `/api/switch` takes it. For a workspace, the name of its root. */
+  /** The path of the dump, as `/api/switch` takes it. For a filesystem, the name of its root; for a store, of its workspace. */
   path: Schema.String,
   /** A number that changes each time the server reads the source again. */
   generation: Count,
@@ -33,8 +33,8 @@ export const Meta = Schema.Struct({
   has_filesystem: Schema.Boolean,
   has_journal: Schema.Boolean,
   /**
-   * The number of trees that the parameters `at` and `with` can name: the snapshots of a workspace, or the other dumps in
-   * the directory of a dump.
+   * The number of trees that the parameters `at` and `with` can name: the snapshots of a filesystem, the heads and snapshots of a
+   * store, or the other dumps in the directory of a dump.
    */
   snapshots: Count,
   /** True if `/api/live` reports changes as they happen. */
@@ -266,8 +266,8 @@ export const Diff = Schema.Struct({
 export type Diff = typeof Diff.Type
 
 /**
- * A tree that `at` and `with` can name: a snapshot of a workspace, or another dump with an archive. Lists begin with the
- * latest.
+ * A tree that `at` and `with` can name: a snapshot, a head of a workspace in a store, or another dump with an archive. Lists begin
+ * with the latest.
  *
  * @since 0.1.0
  */

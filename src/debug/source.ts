@@ -1,5 +1,6 @@
 /**
- * The source that the server shows: a dump or a workspace. Every request reads the source again, so that responses are current.
+ * The source that the server shows: a dump, a filesystem or a store. A filesystem is read at each request, and a store at most a
+ * second earlier. A dump stays as it was opened until a client reloads it.
  */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

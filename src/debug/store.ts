@@ -1,6 +1,6 @@
 /**
- * Shows a store of workspaces. The current tree is one workspace. The other trees are the heads of all workspaces, the heads that
- * were seen since the start, and the snapshots.
+ * Shows a store of workspaces. The current tree is the head of one workspace. The other trees are the last heads of each workspace
+ * since the start, and the snapshots of the workspaces with the newest commits.
  */
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
@@ -28,7 +28,7 @@ export interface Store {
 }
 
 const maxCachedTrees = 8
-/** The number of earlier heads to keep for each workspace. */
+/** The number of heads to keep for each workspace, including the current head. */
 const maxSeenHeads = 50
 /** The number of workspaces whose snapshots are listed, those with the newest commits first. */
 const maxWorkspacesWithSnapshots = 50

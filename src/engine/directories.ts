@@ -1,7 +1,7 @@
 /**
- * Creates directories: for `mkdir`, and as parents of entries that are written, copied, moved or linked.
+ * Creates directories, for `mkdir` and as parents of new entries, and runs changes under locks and claims.
  *
- * If the call fails later, the directories created for this call are removed again.
+ * If a call fails later, the directories created for this call are removed again.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

@@ -16,8 +16,8 @@ import { decodeSteps, describeSurrogate, encode, maxStringLength } from "./text.
 
 // `splice` applies replacements of text to the bytes of a file.
 //
-// The bytes outside the replacements are copied and never re-encoded. So the encoding, the byte order mark, the line
-// endings and the last newline cannot change.
+// The bytes outside the replacements are copied and never re-encoded. So the encoding never changes. The byte order mark, the
+// line endings and the last newline change only if a replacement contains them.
 
 interface Document {
   readonly bytes: Uint8Array

@@ -1,5 +1,6 @@
 /**
- * Explains why an edit text was not found or not unique, so that the next attempt can succeed.
+ * Finds paths that are similar to a missing path, and explains why an edit text was not found or not unique. So the next attempt
+ * can succeed.
  *
  * The work is bounded for any file size. If the bound limited the comparison, the message says so.
  */

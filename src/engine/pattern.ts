@@ -1,5 +1,6 @@
 /**
- * Compiles patterns to JavaScript regular expressions, matched against one line at a time. Only LF and CRLF end a line.
+ * Compiles patterns to JavaScript regular expressions. An expression is matched against one line at a time or, with the option
+ * `multiline`, against the whole text. Only LF and CRLF end a line.
  *
  * The syntax of other dialects is translated, so that a pattern from Python or ripgrep keeps its meaning.
  */

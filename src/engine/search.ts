@@ -172,7 +172,10 @@ const load = (
 
 const maxInlineSteps = 4_000_000
 
-/** The maximum number of steps of a file that is rated as a whole. For a file with more steps, each line is rated. */
+/**
+ * The number of steps up to which `costOf` takes the bound for a file's total length as its cost. Above this number, the cost
+ * is the sum over the lines.
+ */
 const maxRoughSteps = 2 ** 16
 
 const costOf = ({ literal, steps }: Pattern.Pattern, bytes: Uint8Array, limit: number): number => {
@@ -433,7 +436,7 @@ class ProcessedFile implements Outcome {
 
 const candidates: Answers<Candidate | Outcome> = {
   ofChild: (directory, child) => new Candidate(directory, child),
-  // A search process has searched its files. So only other entries have no outcome yet.
+  // A search process has searched the files that it listed. So this entry is not a file, and counts as unreadable.
   ofEntry: (path) => ({ path, found: "unreadable" })
 }
 

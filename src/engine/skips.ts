@@ -1,4 +1,4 @@
-/** Counts the entries that a search skipped, between the start of its page and the last result of the page. */
+/** Counts and reports the entries that a search skipped, from the start of a page to the last result of the page. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Skipped } from "../model/Entry.ts"

@@ -1,4 +1,7 @@
-/** Converts bytes to text without loss: decoding never inserts replacement characters, and keeps a byte order mark. */
+/**
+ * Converts bytes to text and back without loss, and splits text into lines. Decoding never inserts replacement characters, and
+ * keeps a byte order mark.
+ */
 import { invalidArgument, ioError, limitExceeded } from "../model/Fault.ts"
 import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"

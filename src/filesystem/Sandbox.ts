@@ -26,7 +26,8 @@ export interface ExecOptions {
    */
   readonly stdin?: string | Uint8Array | Stream.Stream<Uint8Array> | undefined
   /**
-   * The time limit, at least 1 second. For `exec`, `Infinity` means no limit; `eval` permits at most 120 seconds.
+   * The time limit, at least 1 second. For `exec`, `Infinity` means no limit. For `eval`, the limit is at most 120 seconds, and 5
+   * seconds by default.
    *
    * @default 30 seconds
    */

@@ -1,5 +1,5 @@
 /**
- * Locks across several backends.
+ * Locks across several backends, and the weakest confinement and the strictest symlink rule of two backends.
  *
  * A request is first mapped through all combinators to the locks of the backends. The backends are locked one after another
  * in one global order, each with all its paths together. Two requests therefore cannot deadlock. A request cannot deadlock

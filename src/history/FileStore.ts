@@ -1,7 +1,8 @@
 /**
  * A store of text files with eight methods, over any Filesystem.
  *
- * No method limits the size of a file. `delete` is recursive. A missing path gives an empty result instead of an error.
+ * No method limits the size of a file. `delete` is recursive. For `delete` and `list`, a missing path gives an empty result
+ * instead of an error.
  *
  * @since 0.1.0
  */

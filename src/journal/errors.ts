@@ -9,7 +9,7 @@ import * as Schema from "effect/Schema"
  * - `readOnly`: the journal was opened for reading only
  * - `invalid`: this journal does not accept the entry or the option
  * - `tooLarge`: the entry is too large
- * - `unavailable`: the server cannot be reached
+ * - `unavailable`: the server cannot be reached, or refuses the request
  * - `version`: a later version of fs-algebra wrote the journal
  * - `io`: the disk reported an error
  * - `compacted`: `Journal.compact` has removed the entries at the position

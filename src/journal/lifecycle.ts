@@ -123,8 +123,8 @@ const markActive = (instance: string): (() => void) => {
 }
 
 /**
- * Tests whether the run with this id has ended. Returns `undefined` if this is unknown, because the process runs on another
- * machine or is alive.
+ * Tests whether the run with this id has ended. Returns `undefined` if this is unknown: the process is on another machine, or
+ * is another live process, which may have ended the run.
  */
 export const hasEnded = (instance: string): boolean | undefined => {
   const at = instance.indexOf(".")

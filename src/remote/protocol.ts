@@ -247,7 +247,7 @@ const Whole = Schema.Struct({ stat: Stat, bytes: Bytes })
 
 const Info = Schema.Struct({
   version: Schema.Int,
-  /** A random text that lasts until the server ends. A restarted server does not know earlier changes. */
+  /** A random id of this run of the server. A restarted server does not know earlier changes. */
   instance: Schema.String,
   name: Schema.String,
   root: Schema.String,

@@ -275,8 +275,8 @@ describe("read_file", () => {
     Effect.gen(function* () {
       for (const [path, what] of [
         ["elf", "ELF program or library (application/x-elf), 7 bytes"],
-        ["nul", "of an unknown type, 4 bytes"],
-        ["latin", "of an unknown type, 1 byte"]
+        ["nul", "unknown type, 4 bytes"],
+        ["latin", "unknown type, 1 byte"]
       ] as const) {
         const result = yield* call(readFile, { path })
         assert.isFalse(result.success)

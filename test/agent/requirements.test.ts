@@ -173,22 +173,24 @@ const promptOf = Prompt.make({ ...named, sections: [nested], overrides: { tide: 
 const low = Effect.provideService(Tide, "low")
 
 describe("a tool that needs a service", () => {
-  it.effect("gets the service from the context of its run, in sections at any depth, also with another description", () =>
-    Effect.gen(function* () {
-      const run = yield* Adapter.run(adapter, yield* promptOf, { session: yield* makeSession }).pipe(sun, low)
-      assert.deepStrictEqual(
-        run.tools.map(({ definition }) => definition.description),
-        ["Says what its service says.", "Needs nothing.", "Tells the tide."]
-      )
-      assert.strictEqual((yield* run.call("weather", {})).message, "sun")
-      assert.strictEqual((yield* run.call("tide", {})).message, "low")
-      const kit = yield* Adapter.toolkit(run)
-      const answers = yield* Stream.runCollect(yield* kit.handle("weather", {}))
-      assert.deepStrictEqual(
-        answers.map(({ result }) => result),
-        [{ message: "sun", success: true, value: {} }]
-      )
-    })
+  it.effect(
+    "gets the service from the context of its run, in sections at any depth, and if the prompt overrides its description",
+    () =>
+      Effect.gen(function* () {
+        const run = yield* Adapter.run(adapter, yield* promptOf, { session: yield* makeSession }).pipe(sun, low)
+        assert.deepStrictEqual(
+          run.tools.map(({ definition }) => definition.description),
+          ["Says what its service says.", "Needs nothing.", "Tells the tide."]
+        )
+        assert.strictEqual((yield* run.call("weather", {})).message, "sun")
+        assert.strictEqual((yield* run.call("tide", {})).message, "low")
+        const kit = yield* Adapter.toolkit(run)
+        const answers = yield* Stream.runCollect(yield* kit.handle("weather", {}))
+        assert.deepStrictEqual(
+          answers.map(({ result }) => result),
+          [{ message: "sun", success: true, value: {} }]
+        )
+      })
   )
 
   it.effect("gets the service in a clone of the prompt and in a scripted run", () =>

@@ -135,7 +135,7 @@ describe("a flag of another tool", () => {
 })
 
 describe("help", () => {
-  it.effect("is printed for the word help as for --help", () =>
+  it.effect("is printed for the word `help` as for `--help`", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* out("help"), yield* out("--help"))
       assert.strictEqual(yield* out("help", "grep"), yield* out("grep", "--help"))

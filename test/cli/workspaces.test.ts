@@ -282,7 +282,7 @@ describe("an address or a name that is wrong", () => {
 })
 
 describe("a damaged store", () => {
-  it.effect("makes verify fail with exit code 1 and the name of the node, without the content", () =>
+  it.effect("makes verify and cat fail with the hash of the damaged blob, and cat prints no content", () =>
     Effect.gen(function* () {
       const here = yield* made
       done(yield* here.run(["workspaces", "create", "other", "--store", "store"]))

@@ -349,8 +349,8 @@ describe("the sessions of a dump", () => {
   )
 })
 
-describe("the choice of a dump for the debug view", () => {
-  it.effect("takes the newest dump of a directory, and lists all dumps, newest first", () =>
+describe("the reader of dumps for the debug view", () => {
+  it.effect("opens the newest dump of a directory, and lists all dumps, newest first", () =>
     Effect.gen(function* () {
       const place = directory()
       const old = yield* dump(place, { name: "old", files: { "a.txt": "x" } })

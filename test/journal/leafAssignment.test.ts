@@ -234,8 +234,10 @@ describe("a killed leaf without a successor", () => {
       })
     )
   )
+})
 
-  it.effect("leaves its requests to a later leaf if its journal had failed", () =>
+describe("a killed leaf", () => {
+  it.effect("that could not append its end leaves its requests to a later leaf for the same path", () =>
     Effect.scoped(
       journaled(
         Effect.gen(function* () {

@@ -219,7 +219,7 @@ describe("a collection", () => {
     "in a directory": () => Stores.layerDirectory({ directory: mkdtempSync(join(inMemory(), "collect-")) })
   }
   for (const [name, make] of Object.entries(places)) {
-    it.live(`keeps a blob ${name} that is stored again after the collection has listed it`, () =>
+    it.live(`${name} keeps a blob that is stored again after the collection has listed it`, () =>
       Effect.gen(function* () {
         const stores = yield* Layer.build(make())
         const blobs = Context.get(stores, BlobStore)

@@ -23,7 +23,7 @@ import {
   withLf
 } from "./commands.ts"
 
-/** The commands of the versions without and with `undo_edit`. */
+/** The commands of the versions without `undo_edit`. */
 export const commands: Commands = {
   view: ["path", "view_range?"],
   create: ["path", "file_text"],

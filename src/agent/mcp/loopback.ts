@@ -1,6 +1,6 @@
 /**
- * Admits only requests from this machine. Among web pages, only pages of this server may send requests. The Host and Origin
- * headers reveal DNS rebinding and pages of other sites.
+ * Admits only requests whose Host header has a loopback name and, if they come from a web page, whose Origin header names this
+ * server. A page of another site therefore cannot send requests, even with DNS rebinding.
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"

@@ -1,6 +1,6 @@
 /**
- * Serves files as resources. The list of resources contains only the root; a template covers all paths below the root. A list
- * of all files could be too long.
+ * Serves files as resources, and the workspace guide as a prompt. The list of resources contains only the root; a template
+ * covers all paths below the root. A list of all files could be too long.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -156,15 +156,16 @@ const afterDeferredWork = Effect.callback<void>((resume) => {
 })
 
 /**
- * Waits until effect has sent the notices about new registrations. The scheduler defers these notices, and no client receives
- * them yet. The function sends one more notice, within a request. Effect awaits it, so it comes after all others.
+ * Waits until effect has sent the notices about new registrations, while no client receives them. To detect this, sends one
+ * more notice through the same queue and waits for its delivery. Effect waits for the delivery of a notice only if the notice
+ * has a request context, here `noClient`.
  */
 const awaitNotices = Effect.gen(function* () {
   const { notifications } = yield* McpServer.McpServer
   yield* afterDeferredWork
   const last = notifications["notifications/resources/updated"]({ uri: rootUri })
   yield* Effect.provideService(last, McpSchema.McpRequestContext, noClient)
-  // Effect is now sending the earlier notices, each in a separate macrotask.
+  // Effect has taken the earlier notices from the queue, but may still be sending them.
   yield* afterDeferredWork
 })
 

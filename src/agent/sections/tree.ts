@@ -66,7 +66,7 @@ const keyPattern = /^[a-z][a-z0-9_.-]{0,63}$/
 
 const maxTitleLength = 200
 
-/** The pattern of a title without characters that would end the line of the heading. */
+/** The pattern of a title: one line without control characters. */
 const titlePattern = /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u
 
 const isKey = (key: unknown): boolean => typeof key === "string" && keyPattern.test(key)
@@ -85,7 +85,7 @@ const shown = (value: unknown): string => (typeof value === "string" ? JSON.stri
 const invalid = (detail: string): Problem => ({ reason: "invalid", detail })
 
 const keyRule = 'a key has 1 to 64 lower-case letters, digits, "_", "-" and ".", and begins with a letter'
-const titleRule = `a title is one line of at most ${maxTitleLength} characters, not blank`
+const titleRule = `a title is one line of at most ${maxTitleLength} characters, not blank and without control characters`
 
 const siblingsError = (
   sections: ReadonlyArray<Section<unknown>>,
@@ -130,7 +130,9 @@ const toolsError = (sections: ReadonlyArray<Section<unknown>>): Problem | undefi
 
 export const templateError = ({ key, name, ns, sections }: Template<unknown>): Problem | undefined => {
   if (!isNamespace(ns))
-    return invalid(`${shown(ns)} cannot be a namespace, which consists of keys with "/" between them; ${keyRule}`)
+    return invalid(
+      `${shown(ns)} cannot be a namespace, which consists of keys with "/" between them, in at most 256 characters; ${keyRule}`
+    )
   if (!isKey(key)) return invalid(`${shown(key)} cannot be the key of a prompt: ${keyRule}`)
   if (name !== undefined && !isTitle(name)) return invalid(`${shown(name)} cannot be the name of a prompt: ${titleRule}`)
   return siblingsError(sections, []) ?? toolsError(sections)

@@ -363,7 +363,7 @@ const byteOrderMark = ([first, second]: Uint8Array): Encoding =>
 
 const refuseBinary = (path: FsPath, sizeBytes: number, media: MediaType | undefined): ToolFailure =>
   refused(
-    `${path} is binary, not text: ${media === undefined ? "of an unknown type" : `${media.name} (${media.type})`}, ${size(sizeBytes)}.`,
+    `${path} is binary, not text: ${media === undefined ? "unknown type" : `${media.name} (${media.type})`}, ${size(sizeBytes)}.`,
     'To get its bytes call read_file with encoding="base64"; offset and limit are then in bytes.'
   )
 

@@ -71,7 +71,10 @@ const endpointOf = (text: string): string | undefined => {
 
 const checkOptions = ({ bucket, metadata, prefix }: BucketOptions): InvalidArgument | undefined => {
   if (typeof bucket !== "string" || !/^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/.test(bucket)) {
-    return invalid("bucket", "it must be the name of a bucket: 3 to 255 letters, digits, dots, dashes and underscores")
+    return invalid(
+      "bucket",
+      "it must be the name of a bucket: 3 to 255 letters, digits, dots, dashes and underscores, with a letter or digit at both ends"
+    )
   }
   if (metadata !== undefined && typeof metadata !== "boolean") return invalid("metadata", "it must be true or false")
   if (prefix !== undefined && (typeof prefix !== "string" || !prefix.isWellFormed() || /[\0-\x1f\x7f]/.test(prefix))) {

@@ -30,7 +30,7 @@ const parse = <A>(answer: Answer, read: (answer: Answer) => A | Refused): Effect
 const expect = (answer: Answer, type: number): Refused | undefined => {
   if (answer.type === type) return undefined
   const refusal = refusalOf(answer)
-  if (refusal === undefined) throw new Malformed("it reports success without an answer")
+  if (refusal === undefined) throw new Malformed("it answers with the status OK instead of the requested data")
   return refusal
 }
 

@@ -230,10 +230,10 @@ const endLease = (disk: WindowsDisk, lease: DescriptorLease): void => {
 }
 
 /**
- * Runs a read while the lease is in use.
+ * Keeps a lease in use while a read runs.
  *
- * This function marks the lease as in use when it is called, because other fibers could close the descriptor before the
- * effect runs. So the caller must run the returned effect, and must not be interruptible before it runs.
+ * The lease counts as in use from the call of this function, because another fiber could close the descriptor before the
+ * effect runs. So the caller must run the returned effect, and must not be interruptible before that.
  */
 const whileInUse = <A>(disk: WindowsDisk, lease: DescriptorLease, use: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> => {
   lease.users++

@@ -1,4 +1,7 @@
-/** Exports the tree to an archive, and imports an archive. An import replaces the whole tree, so it first takes a snapshot. */
+/**
+ * Exports the tree to an archive, and imports an archive. An import replaces the whole tree, so by default a snapshot is taken
+ * first.
+ */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"

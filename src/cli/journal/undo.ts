@@ -1,6 +1,6 @@
 /**
- * Undoes everything after a position. The undo is recorded in the same journal, so the journal remains complete and the undo
- * can be undone too.
+ * Shows the drift between a journal and the files, and undoes everything after a position. The undo is recorded in the same
+ * journal, so the journal remains complete and the undo can be undone too.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -1,4 +1,4 @@
-/** The limits of a command, checked before it runs. The sandbox may have stricter limits. */
+/** Checks the limits of a command before it runs, and cuts its output. The sandbox may have stricter limits. */
 import { InvalidArgument } from "../../model/FsError.ts"
 import { codePoints, root } from "../../model/FsPath.ts"
 import { whole } from "../../model/words.ts"

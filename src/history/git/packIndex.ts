@@ -1,5 +1,6 @@
 /**
- * Finds object ids in a store's packs, by a search in the sorted index files.
+ * Finds object ids in a store's packs, by a search in the sorted index files. Also encodes the index of a new pack, and marks
+ * reachable objects for the garbage collection.
  *
  * A damaged index is refused, because an object that an index lists is not stored again.
  */

@@ -81,7 +81,10 @@ const lineFeed = 10
 
 const header = /^([0-9a-f]{40}) (?:missing|(blob|tree|commit|tag) (\d{1,15}))$/
 
-/** Does not keep bodies of more than `maxBodyBytes`, or any if it is absent. */
+/**
+ * Makes a session on a process of git. The session keeps bodies of at most `maxBodyBytes`, and no bodies if `maxBodyBytes` is
+ * absent.
+ */
 const openSession = ({ child, end }: Running, maxBodyBytes: number | undefined): CatFileSession => {
   const requests: Array<ReadRequest> = []
   let line: Array<Buffer> = []

@@ -447,7 +447,10 @@ const makeStrategy = Effect.fnUntraced(function* (
       ? Effect.succeed(reader.stream(file.id))
       : Effect.map(reader.object(file.id), ({ body }) => body)
 
-  /** Removes the oldest snapshots until the store is within the limit, and the more per round, the larger the excess is. */
+  /**
+   * Removes the oldest snapshots in rounds until the store is within the limit. The larger the excess is, the more snapshots are
+   * removed in one round.
+   */
   const shrinkStore = Effect.fnUntraced(function* (
     maxBytes: number,
     spared: StoredSnapshot | undefined

@@ -156,8 +156,8 @@ export interface Operations {
   /**
    * Merges the changes of a fork into this filesystem: a three-way merge by lines that applies all changes or none.
    *
-   * The fork must come from a snapshot of this service. Fails with MergeConflicts if both sides changed the same lines or
-   * the same entry differently.
+   * The fork must come from a snapshot of this service. By default, fails with MergeConflicts if both sides changed the same
+   * lines or the same entry differently.
    */
   readonly merge: (fork: Algebra, options?: MergeOptions) => Effect.Effect<MergeResult, SnapshotError | MergeConflicts>
   readonly details: (snapshot: FilesystemSnapshot) => Effect.Effect<Details, SnapshotError>

@@ -180,7 +180,8 @@ const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.
 
 const readUint64 = (bytes: Buffer, at: number): number => {
   const value = bytes.readBigUInt64LE(at)
-  if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw corrupt("the archive has a 64-bit field that is larger than any file")
+  if (value > BigInt(Number.MAX_SAFE_INTEGER))
+    throw corrupt("the archive has a 64-bit field with a value that is too large for any file")
   return Number(value)
 }
 

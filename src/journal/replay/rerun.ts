@@ -92,7 +92,7 @@ const remove = (port: Backend, { path }: Operation, recursive: boolean): Effect.
     files: Math.max(1, deleted)
   }))
 
-/** Sets the attributes. Sets the mode of a copy only if the recorded copy kept its mode. */
+/** Sets the recorded attributes. Omits the mode if the recorded answer says that the leaf did not set it. */
 const setAttributes = (
   port: Backend,
   { answered, path }: Operation,

@@ -123,7 +123,13 @@ const prepare = (sql: SqlClient, tables: Tables): Effect.Effect<void, StoreError
     Effect.flatMap((found) =>
       found === version
         ? Effect.void
-        : Effect.fail(invalid(`the tables ${tables.blobs} and ${tables.heads} have the version ${found}; update fs-algebra`))
+        : Effect.fail(
+            invalid(
+              found === undefined
+                ? `the table ${tables.format} has no row with a version`
+                : `the tables ${tables.blobs} and ${tables.heads} have the version ${found}; update fs-algebra`
+            )
+          )
     )
   )
 }

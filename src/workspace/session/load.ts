@@ -1,5 +1,6 @@
 /**
- * Loads sessions from files. All data is read and checked before any session is created. The filesystem is changed at the end.
+ * Loads sessions from files. All data is read and checked before any session is created. If a filesystem is restored too, this
+ * is the last step.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
