@@ -199,3 +199,19 @@ describe("a content store in a directory", () => {
     })
   )
 })
+
+describe("a content store in a directory whose files change meanwhile", () => {
+  it.live("fails with `io` if a file replaces the directory during a put", () =>
+    Effect.gen(function* () {
+      const directory = fresh()
+      const store = yield* makeDirectory(directory)
+      const replaced = Effect.sync(() => {
+        Fs.rmSync(directory, { recursive: true })
+        Fs.writeFileSync(directory, "")
+        return Uint8Array.of(1)
+      })
+      const error = yield* Effect.flip(store.putStream(Stream.concat(Stream.make(bytesOf(10)), Stream.fromEffect(replaced))))
+      assert.strictEqual(error.reason, "io")
+    })
+  )
+})
