@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
+import FsPromises from "node:fs/promises"
 import { join } from "node:path"
 import { make, makeDirectory, makeMemory } from "../../src/journal/ContentStore.ts"
 import * as Stores from "../../src/repository/Stores.ts"
@@ -213,5 +214,54 @@ describe("a content store in a directory whose files change meanwhile", () => {
       const error = yield* Effect.flip(store.putStream(Stream.concat(Stream.make(bytesOf(10)), Stream.fromEffect(replaced))))
       assert.strictEqual(error.reason, "io")
     })
+  )
+})
+
+describe("a content store that keeps streams in temporary files", () => {
+  /** Opens a store in SQLite, and a new directory for temporary files. */
+  const opened = Effect.gen(function* () {
+    const directory = Fs.mkdtempSync(join(inMemory(), "temporary-"))
+    const file = join(Fs.mkdtempSync(join(inMemory(), "contents-")), "contents.db")
+    const store = yield* contentsOn(Stores.layerSql().pipe(Layer.provide(Stores.sqliteClient({ file }))))
+    const before = process.env["TMPDIR"]
+    yield* Effect.acquireRelease(
+      Effect.sync(() => (process.env["TMPDIR"] = directory)),
+      () =>
+        Effect.sync(() => {
+          if (before === undefined) delete process.env["TMPDIR"]
+          else process.env["TMPDIR"] = before
+        })
+    )
+    return { directory, store }
+  })
+
+  it.live.skipIf(process.platform === "win32")("leaves no file even if it is killed in the middle of a put", () =>
+    Effect.gen(function* () {
+      const { directory, store } = yield* opened
+      let names: ReadonlyArray<string> | undefined
+      const look = Effect.sync(() => {
+        names = Fs.readdirSync(directory)
+        return Uint8Array.of(1)
+      })
+      const bytes = Stream.concat(Stream.make(bytesOf(2_000_000)), Stream.fromEffect(look))
+      const ref = yield* store.putStream(bytes)
+      assert.deepStrictEqual(names, [])
+      assert.deepStrictEqual(yield* store.get(ref), new Uint8Array(Buffer.concat([bytesOf(2_000_000), Uint8Array.of(1)])))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("leaves no directory if no file can be opened", () =>
+    Effect.gen(function* () {
+      const { directory, store } = yield* opened
+      const { open } = FsPromises
+      FsPromises.open = () =>
+        Promise.reject(Object.assign(new Error("EMFILE"), { code: "EMFILE", errno: -24, syscall: "open" }))
+      const error = yield* Effect.ensuring(
+        Effect.flip(store.putStream(Stream.make(bytesOf(2_000_000)))),
+        Effect.sync(() => (FsPromises.open = open))
+      )
+      assert.strictEqual(error.reason, "unavailable")
+      assert.deepStrictEqual(Fs.readdirSync(directory), [])
+    }).pipe(Effect.scoped)
   )
 })
