@@ -265,3 +265,15 @@ describe("a content store that keeps streams in temporary files", () => {
     }).pipe(Effect.scoped)
   )
 })
+
+describe("a content store on a store of blobs of someone else", () => {
+  it.live("refuses to confirm a content for which the store returns another hash", () =>
+    Effect.gen(function* () {
+      const blobs = makeBlobs()
+      const store = make({ ...blobs, put: () => blobs.put(bytesOf(1)) })
+      for (const put of [store.put(bytesOf(10)), store.putStream(Stream.make(bytesOf(10)))]) {
+        assert.strictEqual((yield* Effect.flip(put)).reason, "io")
+      }
+    })
+  )
+})
