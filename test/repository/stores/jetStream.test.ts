@@ -282,6 +282,13 @@ describeNats("on JetStream", () => {
           { ...known, options: { link: { bucket: "other", name: "x" } } },
           { ...known, options: { max_chunk_size: 1 } },
           { ...known, metadata: { parts: "1x1000000" } },
+          {
+            ...known,
+            size: 3_000_000_000,
+            chunks: 3_000_000_000,
+            options: { max_chunk_size: 1 },
+            metadata: { parts: Array.from({ length: 375 }, () => "1x8000000").join() }
+          },
           { ...known, metadata: { parts: "1x1,1x1,1x1", after: "0" } },
           { ...known, metadata: { after: "1000" } }
         ]

@@ -36,6 +36,8 @@ const slowPutMillis = leftoverAgeMillis / 12
 const maxPositions = 64
 /** The maximum length of the list of sequence numbers, in characters. */
 const maxRunsLength = 8_192
+/** The maximum number of listed parts that are kept in memory, for a content of 16 GiB. A larger content is read part by part. */
+const maxListedParts = 131_072
 
 export const bucketOf = (name: string): Bucket => ({
   stream: `OBJ_${name}`,
@@ -89,7 +91,7 @@ const runsOf = (sequences: ReadonlyArray<number>): string => {
 
 /** Decodes runs. Returns `undefined` unless they contain exactly `count` sequence numbers. */
 const sequencesOf = (text: string, count: number): ReadonlyArray<number> | undefined => {
-  if (text.length > maxRunsLength) return undefined
+  if (text.length > maxRunsLength || count > maxListedParts) return undefined
   const sequences: Array<number> = []
   for (const run of text.split(",")) {
     const [, from = 0, length = 0] = (/^(\d{1,15})x(\d{1,7})$/.exec(run) ?? []).map(Number)
