@@ -10,6 +10,7 @@ import FsPromises from "node:fs/promises"
 import { join } from "node:path"
 import { make, makeDirectory, makeMemory } from "../../src/journal/ContentStore.ts"
 import * as Stores from "../../src/repository/Stores.ts"
+import { spooled } from "../../src/repository/stores/spool.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import { clean, start } from "../durability/children.ts"
 import { makeBlobs } from "../repository/stores.ts"
@@ -215,6 +216,18 @@ describe("a content store in a directory whose files change meanwhile", () => {
       assert.strictEqual(error.reason, "io")
     })
   )
+
+  it.live.skipIf(process.platform !== "linux")("leaves no open descriptor of a stream that fails", () =>
+    Effect.gen(function* () {
+      const store = yield* makeDirectory(fresh())
+      const fail = Effect.flip(store.putStream(Stream.concat(Stream.make(bytesOf(100_000)), Stream.fail("lost"))))
+      const count = (): number => Fs.readdirSync("/proc/self/fd").length
+      yield* fail
+      const before = count()
+      for (let n = 0; n < 20; n++) yield* fail
+      assert.isBelow(count(), before + 20)
+    })
+  )
 })
 
 describe("a content store that keeps streams in temporary files", () => {
@@ -247,6 +260,45 @@ describe("a content store that keeps streams in temporary files", () => {
       const ref = yield* store.putStream(bytes)
       assert.deepStrictEqual(names, [])
       assert.deepStrictEqual(yield* store.get(ref), new Uint8Array(Buffer.concat([bytesOf(2_000_000), Uint8Array.of(1)])))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("sends only content that the store does not have with this size", () =>
+    Effect.gen(function* () {
+      const sent: Array<string> = []
+      const put = (size: number | undefined) =>
+        spooled(
+          () => Effect.succeed(size),
+          (hash) => Effect.sync(() => void sent.push(hash))
+        )(Stream.make(bytesOf(10)))
+      const stored = { hash: sha256(bytesOf(10)), size: 10 }
+      assert.deepStrictEqual(yield* put(10), stored)
+      assert.deepStrictEqual(sent, [])
+      assert.deepStrictEqual(yield* put(9), stored)
+      assert.deepStrictEqual(yield* put(undefined), stored)
+      assert.deepStrictEqual(sent, [stored.hash, stored.hash])
+    })
+  )
+
+  it.live("closes the file of a stream that fails", () =>
+    Effect.gen(function* () {
+      const { store } = yield* opened
+      const { open } = FsPromises
+      const handles: Array<FsPromises.FileHandle> = []
+      FsPromises.open = async (...args) => {
+        const handle = await open(...args)
+        handles.push(handle)
+        return handle
+      }
+      yield* Effect.ensuring(
+        Effect.flip(store.putStream(Stream.concat(Stream.make(bytesOf(2_000_000)), Stream.fail("lost")))),
+        Effect.sync(() => (FsPromises.open = open))
+      )
+      // A closed handle has no descriptor.
+      assert.deepStrictEqual(
+        handles.map(({ fd }) => fd),
+        [-1]
+      )
     }).pipe(Effect.scoped)
   )
 
