@@ -6,9 +6,11 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
+import FsPromises from "node:fs/promises"
 import { join } from "node:path"
 import { make, makeDirectory, makeMemory } from "../../src/journal/ContentStore.ts"
 import * as Stores from "../../src/repository/Stores.ts"
+import { spooled } from "../../src/repository/stores/spool.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import { clean, start } from "../durability/children.ts"
 import { makeBlobs } from "../repository/stores.ts"
@@ -195,6 +197,134 @@ describe("a content store in a directory", () => {
       const store = yield* makeDirectory(directory)
       for (let seed = 0; seed < 90; seed++) {
         assert.deepStrictEqual(yield* store.get(refOf(bytesOf(20_000, seed))), bytesOf(20_000, seed))
+      }
+    })
+  )
+})
+
+describe("a content store in a directory whose files change meanwhile", () => {
+  it.live("fails with `io` if a file replaces the directory during a put", () =>
+    Effect.gen(function* () {
+      const directory = fresh()
+      const store = yield* makeDirectory(directory)
+      const replaced = Effect.sync(() => {
+        Fs.rmSync(directory, { recursive: true })
+        Fs.writeFileSync(directory, "")
+        return Uint8Array.of(1)
+      })
+      const error = yield* Effect.flip(store.putStream(Stream.concat(Stream.make(bytesOf(10)), Stream.fromEffect(replaced))))
+      assert.strictEqual(error.reason, "io")
+    })
+  )
+
+  it.live.skipIf(process.platform !== "linux")("leaves no open descriptor of a stream that fails", () =>
+    Effect.gen(function* () {
+      const store = yield* makeDirectory(fresh())
+      const fail = Effect.flip(store.putStream(Stream.concat(Stream.make(bytesOf(100_000)), Stream.fail("lost"))))
+      const count = (): number => Fs.readdirSync("/proc/self/fd").length
+      yield* fail
+      const before = count()
+      for (let n = 0; n < 20; n++) yield* fail
+      assert.isBelow(count(), before + 20)
+    })
+  )
+})
+
+describe("a content store that keeps streams in temporary files", () => {
+  /** Opens a store in SQLite, and a new directory for temporary files. */
+  const opened = Effect.gen(function* () {
+    const directory = Fs.mkdtempSync(join(inMemory(), "temporary-"))
+    const file = join(Fs.mkdtempSync(join(inMemory(), "contents-")), "contents.db")
+    const store = yield* contentsOn(Stores.layerSql().pipe(Layer.provide(Stores.sqliteClient({ file }))))
+    const before = process.env["TMPDIR"]
+    yield* Effect.acquireRelease(
+      Effect.sync(() => (process.env["TMPDIR"] = directory)),
+      () =>
+        Effect.sync(() => {
+          if (before === undefined) delete process.env["TMPDIR"]
+          else process.env["TMPDIR"] = before
+        })
+    )
+    return { directory, store }
+  })
+
+  it.live.skipIf(process.platform === "win32")("leaves no file even if it is killed in the middle of a put", () =>
+    Effect.gen(function* () {
+      const { directory, store } = yield* opened
+      let names: ReadonlyArray<string> | undefined
+      const look = Effect.sync(() => {
+        names = Fs.readdirSync(directory)
+        return Uint8Array.of(1)
+      })
+      const bytes = Stream.concat(Stream.make(bytesOf(2_000_000)), Stream.fromEffect(look))
+      const ref = yield* store.putStream(bytes)
+      assert.deepStrictEqual(names, [])
+      assert.deepStrictEqual(yield* store.get(ref), new Uint8Array(Buffer.concat([bytesOf(2_000_000), Uint8Array.of(1)])))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("sends only content that the store does not have with this size", () =>
+    Effect.gen(function* () {
+      const sent: Array<string> = []
+      const put = (size: number | undefined) =>
+        spooled(
+          () => Effect.succeed(size),
+          (hash) => Effect.sync(() => void sent.push(hash))
+        )(Stream.make(bytesOf(10)))
+      const stored = { hash: sha256(bytesOf(10)), size: 10 }
+      assert.deepStrictEqual(yield* put(10), stored)
+      assert.deepStrictEqual(sent, [])
+      assert.deepStrictEqual(yield* put(9), stored)
+      assert.deepStrictEqual(yield* put(undefined), stored)
+      assert.deepStrictEqual(sent, [stored.hash, stored.hash])
+    })
+  )
+
+  it.live("closes the file of a stream that fails", () =>
+    Effect.gen(function* () {
+      const { store } = yield* opened
+      const { open } = FsPromises
+      const handles: Array<FsPromises.FileHandle> = []
+      FsPromises.open = async (...args) => {
+        const handle = await open(...args)
+        handles.push(handle)
+        return handle
+      }
+      yield* Effect.ensuring(
+        Effect.flip(store.putStream(Stream.concat(Stream.make(bytesOf(2_000_000)), Stream.fail("lost")))),
+        Effect.sync(() => (FsPromises.open = open))
+      )
+      // A closed handle has no descriptor.
+      assert.deepStrictEqual(
+        handles.map(({ fd }) => fd),
+        [-1]
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("leaves no directory if no file can be opened", () =>
+    Effect.gen(function* () {
+      const { directory, store } = yield* opened
+      const { open } = FsPromises
+      FsPromises.open = () =>
+        Promise.reject(Object.assign(new Error("EMFILE"), { code: "EMFILE", errno: -24, syscall: "open" }))
+      const error = yield* Effect.ensuring(
+        Effect.flip(store.putStream(Stream.make(bytesOf(2_000_000)))),
+        Effect.sync(() => (FsPromises.open = open))
+      )
+      assert.strictEqual(error.reason, "unavailable")
+      assert.deepStrictEqual(Fs.readdirSync(directory), [])
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a content store on a store of blobs of someone else", () => {
+  it.live("refuses to confirm a content for which the store returns another hash", () =>
+    Effect.gen(function* () {
+      const blobs = makeBlobs()
+      const store = make({ ...blobs, put: () => blobs.put(bytesOf(1)) })
+      for (const put of [store.put(bytesOf(10)), store.putStream(Stream.make(bytesOf(10)))]) {
+        assert.strictEqual((yield* Effect.flip(put)).reason, "io")
       }
     })
   )

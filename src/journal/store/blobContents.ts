@@ -7,6 +7,7 @@ import type { Operations } from "../../repository/BlobStore.ts"
 import type { StoreError } from "../../repository/errors.ts"
 import {
   collected,
+  corruptBlob,
   maxBlobBytes,
   type OwnOperations,
   putMissing,
@@ -144,7 +145,12 @@ export const make = (blobs: Operations, unavailable: () => JournalError["reason"
       )
     )
 
-  const putOne = own[putMissing] ?? ((_: string, bytes: Uint8Array) => Effect.asVoid(blobs.put(bytes)))
+  const putOne =
+    own[putMissing] ??
+    ((hash: string, bytes: Uint8Array) =>
+      Effect.flatMap(blobs.put(bytes), (stored) =>
+        stored === hash ? Effect.void : Effect.fail(corruptBlob(hash, "the store returned another hash for it"))
+      ))
   const putAll: PutStream = own[putStream] ?? collected(putOne)
 
   const store = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<ContentRef, JournalError | E, R> =>

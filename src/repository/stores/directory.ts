@@ -213,7 +213,7 @@ const makePlace = (directory: string, drafts: string, fsync: boolean): Place => 
         Effect.sync(() => {
           if (draft.isOpen) Host.closeQuietly(draft.descriptor)
           // Most drafts have been renamed. The look costs less than the error of a removal.
-          if (Fs.lstatSync(draft.path, { throwIfNoEntry: false }) !== undefined) Host.unlinkQuietly(draft.path)
+          if (Fs.existsSync(draft.path)) Host.unlinkQuietly(draft.path)
         })
     )
   }

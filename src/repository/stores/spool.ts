@@ -40,7 +40,15 @@ const attempt = <A>(work: () => Promise<A>): Effect.Effect<A, StoreError> =>
 const openFile = Effect.acquireRelease(
   attempt(async () => {
     const directory = await Fs.mkdtemp(join(tmpdir(), "fs-algebra-content-"))
-    return { directory, handle: await Fs.open(join(directory, "content"), "wx+", 0o600) }
+    try {
+      const handle = await Fs.open(join(directory, "content"), "wx+", 0o600)
+      // An open file needs no name. So nothing remains if this process is killed. Windows keeps the name until the close.
+      if (process.platform !== "win32") await Fs.rm(directory, { recursive: true, force: true }).catch(() => undefined)
+      return { directory, handle }
+    } catch (error) {
+      await Fs.rm(directory, { recursive: true, force: true })
+      throw error
+    }
   }),
   ({ directory, handle }) =>
     Effect.ignore(

@@ -30,12 +30,14 @@ const partsAtOnce = 64
 const maxTries = 10
 /** The age in milliseconds from which on parts without a description can be those of a killed program. */
 const leftoverAgeMillis = 60 * 60 * 1000
-/** The time in milliseconds after which a `put` looks whether its parts were removed as leftovers. */
-const slowPutMillis = leftoverAgeMillis / 12
+/** The time in milliseconds between two steps of a `put` after which its parts can be removed as leftovers, so it sends them again. */
+const stoppedPutMillis = leftoverAgeMillis / 12
 /** The number of contents whose last read position is remembered. */
 const maxPositions = 64
 /** The maximum length of the list of sequence numbers, in characters. */
 const maxRunsLength = 8_192
+/** The maximum number of listed parts that are kept in memory, for a content of 16 GiB. A larger content is read part by part. */
+const maxListedParts = 131_072
 
 export const bucketOf = (name: string): Bucket => ({
   stream: `OBJ_${name}`,
@@ -89,7 +91,7 @@ const runsOf = (sequences: ReadonlyArray<number>): string => {
 
 /** Decodes runs. Returns `undefined` unless they contain exactly `count` sequence numbers. */
 const sequencesOf = (text: string, count: number): ReadonlyArray<number> | undefined => {
-  if (text.length > maxRunsLength) return undefined
+  if (text.length > maxRunsLength || count > maxListedParts) return undefined
   const sequences: Array<number> = []
   for (const run of text.split(",")) {
     const [, from = 0, length = 0] = (/^(\d{1,15})x(\d{1,7})$/.exec(run) ?? []).map(Number)
@@ -164,11 +166,12 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
     )
 
   /** Sends all parts. A limited number of them is in memory at a time. */
-  const sendParts = (what: string, nuid: string, { read, size }: Source, partSize: number) =>
+  const sendParts = (what: string, nuid: string, { read, size }: Source, partSize: number, step: Effect.Effect<void>) =>
     Effect.gen(function* () {
       const sequences: Array<number> = []
       const length = partSize * partsAtOnce
       for (let at = 0; at < size; at += length) {
+        yield* step
         const bytes = yield* read(at, Math.min(length, size - at))
         for (const sequence of yield* sendSome(what, nuid, bytes, partSize)) sequences.push(sequence)
       }
@@ -198,15 +201,6 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
     })
   }
 
-  /** Tests whether the first part exists. All parts are removed at once. */
-  const hasParts = (what: string, { nuid, sequences }: Draft): Effect.Effect<boolean, StoreError> =>
-    sequences[0] === undefined
-      ? Effect.succeed(true)
-      : Effect.map(
-          connection.ask(what, () => manager.streams.getMessage(stream, { seq: sequences[0]! })),
-          (message) => message?.subject === partsOf(nuid)
-        )
-
   /** Replaces a revision of a description. Returns false if another write has already replaced that revision. */
   const publish = (what: string, hash: string, text: string, draft: Draft, revision: number) =>
     connection
@@ -235,9 +229,14 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
     const partSize = Math.max(1, Math.min(partBytes, (nats.info?.max_payload ?? 1_048_576) - reservedHeaderBytes))
     const attempt = Effect.gen(function* () {
       const nuid = randomBytes(16).toString("hex")
-      const begin = yield* Clock.currentTimeMillis
+      let last = yield* Clock.currentTimeMillis
+      let longest = 0
+      const step = Effect.map(Clock.currentTimeMillis, (now) => {
+        longest = Math.max(longest, Math.abs(now - last))
+        last = now
+      })
       const [found, sequences] = yield* Effect.onError(
-        Effect.all([messageOf(what, hash), sendParts(what, nuid, source, partSize)], { concurrency: 2 }),
+        Effect.all([messageOf(what, hash), sendParts(what, nuid, source, partSize, step)], { concurrency: 2 }),
         () => dropParts(nuid)
       )
       // Parts that were sent again after a reconnection are out of order.
@@ -256,9 +255,9 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
       )
       if (isPublished) {
         if (old !== undefined && !isStoreError(old)) yield* dropParts(old.nuid)
-        // A program that was stopped for long, and then continued, may find its parts removed.
-        const isSlow = Math.abs((yield* Clock.currentTimeMillis) - begin) > slowPutMillis
-        return isSlow && !(yield* hasParts(what, draft)) ? ("again" as const) : ("stored" as const)
+        // A collection may have removed the parts of a program that was stopped for long, or may be about to.
+        yield* step
+        return longest > stoppedPutMillis ? ("again" as const) : ("stored" as const)
       }
       yield* dropParts(nuid)
       // Another program has stored or deleted the same content during this call.
