@@ -299,3 +299,58 @@ describeSftp("Sftp writes a stream", () => {
     }).pipe(Effect.scoped)
   )
 })
+
+/** Turns of the event loop in which nothing waits for a timer. */
+const turns = Effect.promise(async () => {
+  for (let nth = 0; nth < 100; nth++) await new Promise((resolve) => setImmediate(resolve))
+})
+
+describeSftp("Sftp with more requests than may wait for an answer", () => {
+  it.live("closes the file of a write that is interrupted before its close was sent", () =>
+    Effect.gen(function* () {
+      const { between, fs } = yield* opened
+      const release = yield* Deferred.make<void>()
+      const releaseAll = yield* Deferred.make<void>()
+      let opens = 0
+      let closes = 0
+      let flushed: number | undefined
+      const held = yield* Deferred.make<void>()
+      let isBehind = false
+      between.onRequest = ({ bytes, id, type }) => {
+        if (type === Type.open) opens++
+        if (type === Type.close) closes++
+        if (type === Type.fstat && bytes.length > 0) flushed ??= id
+        return "pass"
+      }
+      between.onAnswer = async ({ id }) => {
+        if (id === flushed) {
+          Deferred.doneUnsafe(held, Effect.void)
+          await Effect.runPromise(Deferred.await(release))
+          isBehind = true
+          return "pass" as const
+        }
+        if (isBehind) await Effect.runPromise(Deferred.await(releaseAll))
+        return "pass" as const
+      }
+      const writing = yield* Effect.forkChild(fs.write("a", "content\n"))
+      yield* Deferred.await(held)
+      const others = yield* Effect.forkChild(
+        Effect.forEach(
+          Array.from({ length: 200 }, (_, nth) => `x${nth}`),
+          (path) => fs.exists(path),
+          { concurrency: "unbounded" }
+        )
+      )
+      yield* turns
+      yield* Deferred.succeed(release, undefined)
+      yield* turns
+      assert.strictEqual(closes, 0)
+      yield* Fiber.interrupt(writing)
+      yield* Deferred.succeed(releaseAll, undefined)
+      yield* Fiber.join(others)
+      yield* fs.exists("x")
+      assert.strictEqual(opens, 1)
+      assert.strictEqual(closes, 1)
+    }).pipe(Effect.scoped)
+  )
+})
