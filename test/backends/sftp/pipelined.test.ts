@@ -6,8 +6,11 @@ import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import { Writable } from "node:stream"
+import type { Dial } from "../../../src/backends/sftp/link.ts"
 import { Reader, StatusCode, Type } from "../../../src/backends/sftp/wire.ts"
 import { type Algebra, make } from "../../../src/filesystem/Filesystem.ts"
+import type { FsPath } from "../../../src/model/FsPath.ts"
 import { directory } from "../../conformance/filesystems.ts"
 import { type Packet, passing, statusOf, through } from "./between.ts"
 import { describeSftp, openPiped, pipe } from "./servers.ts"
@@ -169,6 +172,56 @@ describeSftp("Sftp streams a large file from the server", () => {
       }
       const error = yield* Effect.flip(Stream.runDrain(fs.stream("a")))
       assert.deepInclude(error, { _tag: "IoError", code: "EPROTO" })
+    }).pipe(Effect.scoped)
+  )
+})
+
+/** A server that processes the writes of a file after the requests that follow them. */
+const reordering = (dial: Dial): Dial =>
+  Effect.map(dial, ({ close, input, output }) => {
+    let rest = Buffer.alloc(0)
+    let writes: Array<Buffer> = []
+    const flush = (): void => {
+      for (const write of writes) output.write(write)
+      writes = []
+    }
+    const take = (packet: Buffer): void => {
+      if (packet[4] === Type.write) {
+        if (writes.push(packet) === 1) setTimeout(flush, 20)
+        return
+      }
+      output.write(packet)
+    }
+    const write = (chunk: Buffer, _: unknown, done: () => void): void => {
+      rest = Buffer.concat([rest, chunk])
+      while (rest.length >= 4 && rest.length >= 4 + rest.readUInt32BE(0)) {
+        const end = 4 + rest.readUInt32BE(0)
+        take(rest.subarray(0, end))
+        rest = rest.subarray(end)
+      }
+      done()
+    }
+    return { close, input, output: new Writable({ write }) }
+  })
+
+describeSftp("Sftp on a server that does not keep the order of requests", () => {
+  it.live("returns the size of what was written, and flushes after the writes", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const between = passing()
+      const sent: Array<string> = []
+      between.onRequest = ({ bytes, type }) => {
+        if (type === Type.write) sent.push("write")
+        if (bytes.includes("fsync@openssh.com")) sent.push("flush")
+        return "pass"
+      }
+      const port = yield* openPiped(root, {}, {}, reordering(through(pipe(), between)))
+      const write = (text: string, mode: "replace" | "append") => port.write("a" as FsPath, Buffer.from(text), mode)
+      assert.strictEqual((yield* write("content\n", "replace")).sizeBytes, 8)
+      assert.deepStrictEqual(sent.slice(-2), ["write", "flush"])
+      assert.strictEqual((yield* write("more\n", "append")).sizeBytes, 13)
+      assert.deepStrictEqual(sent.slice(-2), ["write", "flush"])
+      assert.strictEqual(Fs.readFileSync(join(root, "a"), "utf8"), "content\nmore\n")
     }).pipe(Effect.scoped)
   )
 })
