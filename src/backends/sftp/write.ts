@@ -474,6 +474,10 @@ const undoAppend = (session: Session, open: Calls.Open, size: number, bytes: Uin
     yield* Calls.setFileAttributes(session, open, { size })
   })
 
+/** Marks a lost connection as one after a change, so that the change is not repeated. */
+const afterChange = <A>(effect: Effect.Effect<A, Calls.Failure>): Effect.Effect<A, Calls.Failure> =>
+  Effect.mapError(effect, (failure) => (failure instanceof Lost ? new Lost(failure.fault, true) : failure))
+
 /** Appends in place with one request, which the server carries out with one system call. */
 const appendOnce = (site: Site, path: FsPath, at: string | Buffer, bytes: Uint8Array) => (session: Session) =>
   Calls.withFile(session, at, OpenFlag.read | OpenFlag.write | OpenFlag.append, (open) =>
@@ -483,7 +487,7 @@ const appendOnce = (site: Site, path: FsPath, at: string | Buffer, bytes: Uint8A
       const { size = 0 } = before
       const written = Calls.writeLast(session, open, size, bytes, { isChange: true, isDurable: site.isDurable })
       const after = yield* onRefused(written, (refused) =>
-        Effect.andThen(ignoreRefused(undoAppend(session, open, size, bytes)), refuse(session, site, refused))
+        afterChange(Effect.andThen(ignoreRefused(undoAppend(session, open, size, bytes)), refuse(session, site, refused)))
       )
       return toStat(path, after)
     })

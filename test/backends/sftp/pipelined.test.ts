@@ -407,3 +407,35 @@ describeSftp("Sftp with more requests than may wait for an answer", () => {
     }).pipe(Effect.scoped)
   )
 })
+
+describeSftp("Sftp appends", () => {
+  it.live("nothing again if the connection is lost after a write that the server did not complete", () =>
+    Effect.gen(function* () {
+      const { between, fs, root } = yield* opened
+      Fs.writeFileSync(join(root, "a"), "old\n")
+      let written: number | undefined
+      let isWritten = false
+      between.onRequest = ({ bytes, id, type }) => {
+        if (isWritten && type === Type.fstat) {
+          isWritten = false
+          return "cut"
+        }
+        if (type !== Type.write || written !== undefined) return "pass"
+        written = id
+        // The disk has place for two bytes.
+        const shorter = Buffer.from(bytes.subarray(0, bytes.length - 3))
+        shorter.writeUInt32BE(2, shorter.length - 6)
+        return shorter
+      }
+      between.onAnswer = ({ id }) => {
+        if (id !== written) return "pass"
+        isWritten = true
+        return statusOf(id, StatusCode.failure)
+      }
+      const error = yield* Effect.flip(fs.write("a", "more\n", { mode: "append" }))
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.include(error.message, "check whether it was made")
+      assert.strictEqual(Fs.readFileSync(join(root, "a"), "utf8"), "old\nmo")
+    }).pipe(Effect.scoped)
+  )
+})
