@@ -146,8 +146,7 @@ const inBatches = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Strea
       return taken
     }
     // Copied, because the source of a chunk may reuse its array.
-    const add = (chunk: Uint8Array): ReadonlyArray<Uint8Array> => {
-      const batches: Array<Uint8Array> = []
+    const add = function* (chunk: Uint8Array): Generator<Uint8Array> {
       for (let at = 0; at < chunk.length;) {
         const part = chunk.subarray(at, at + batchBytes - size)
         if (size + part.length > batch.length) {
@@ -158,12 +157,12 @@ const inBatches = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Strea
         batch.set(part, size)
         at += part.length
         size += part.length
-        if (size === batchBytes) batches.push(take())
+        if (size === batchBytes) yield take()
       }
-      return batches
     }
     return Stream.concat(
-      Stream.flattenIterable(Stream.map(content, add)),
+      // One at a time, so that a large chunk is not copied whole.
+      Stream.flatMap(content, (chunk) => Stream.fromIterable(add(chunk), { chunkSize: 1 })),
       Stream.suspend(() => (size === 0 ? Stream.empty : Stream.succeed(take())))
     )
   })

@@ -227,6 +227,30 @@ describeSftp("Sftp on a server that does not keep the order of requests", () => 
 })
 
 describeSftp("Sftp writes a stream", () => {
+  it.live("and divides a large chunk without a copy of the whole chunk", () =>
+    Effect.gen(function* () {
+      const { between, fs } = yield* opened
+      const writes = new Set<number>()
+      const held = yield* Deferred.make<void>()
+      between.onRequest = ({ id, type }) => {
+        if (type === Type.write) writes.add(id)
+        return "pass"
+      }
+      between.onAnswer = ({ id }) => {
+        if (!writes.has(id)) return "pass"
+        Deferred.doneUnsafe(held, Effect.void)
+        return new Promise(() => {})
+      }
+      const chunk = new Uint8Array(128 * mebibyte)
+      const before = process.memoryUsage().arrayBuffers
+      const fiber = yield* Effect.forkChild(Stream.run(Stream.make(chunk), fs.sink("a")))
+      yield* Deferred.await(held)
+      assert.isBelow(process.memoryUsage().arrayBuffers - before, 64 * mebibyte)
+      yield* Fiber.interrupt(fiber)
+      assert.strictEqual(chunk[0], 0)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("with several requests under way, and whole", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened
