@@ -216,7 +216,8 @@ describeSftp("Sftp on a server that does not keep the order of requests", () => 
         return "pass"
       }
       const port = yield* openPiped(root, {}, {}, reordering(through(pipe(), between)))
-      const write = (text: string, mode: "replace" | "append") => port.write("a" as FsPath, Buffer.from(text), mode)
+      const write = (text: string, mode: "replace" | "append") =>
+        port.write<never, never>("a" as FsPath, Buffer.from(text), mode)
       assert.strictEqual((yield* write("content\n", "replace")).sizeBytes, 8)
       assert.deepStrictEqual(sent.slice(-2), ["write", "flush"])
       assert.strictEqual((yield* write("more\n", "append")).sizeBytes, 13)
