@@ -109,13 +109,19 @@ export const withContents = (socket: Socket.Socket): Socket.Socket => ({
  * prints a warning above ten.
  */
 const oneAtATime = (socket: Socket.Socket): Socket.Socket => {
-  const semaphore = Semaphore.makeUnsafe(1)
+  let semaphore = Semaphore.makeUnsafe(1)
+  // A write that begins after a connection was lost may never end. It must not block the writes to the next connection.
+  const renew = Effect.sync(() => void (semaphore = Semaphore.makeUnsafe(1)))
   return {
     ...socket,
+    reader: Effect.andThen(
+      Effect.addFinalizer(() => renew),
+      socket.reader
+    ),
     writer: Effect.map(socket.writer, (writer) => ({
       ...writer,
-      write: (chunk) => semaphore.withPermit(writer.write(chunk)),
-      writeAll: (chunks) => semaphore.withPermit(writer.writeAll(chunks))
+      write: (chunk) => Effect.suspend(() => semaphore.withPermit(writer.write(chunk))),
+      writeAll: (chunks) => Effect.suspend(() => semaphore.withPermit(writer.writeAll(chunks)))
     }))
   }
 }

@@ -142,7 +142,7 @@ describe("a server whose client sends false lengths and frames", () => {
       )
       const bytes = Uint8Array.of(...header(json.length, 4), ...json, 1, 2, 3, 4)
       const answer = yield* exchange(address, bytes, (text) => text.includes("Defect"))
-      assert.include(answer.toString(), "bytes that it does not have")
+      assert.include(answer.toString(), "bytes that it does not contain")
       assert.lengthOf(yield* local.list(), 0)
     })
   )

@@ -321,7 +321,8 @@ export const write = (session: Session, open: Open, offset: number, bytes: Uint8
 
 /**
  * Writes the last bytes of a file, flushes the file to disk if `isDurable`, and returns its attributes. Takes one round trip,
- * because a server must process the requests for one file in their order. Fails with the first failure.
+ * because a server must process the requests for one file in their order. If the file is too short, the server did not, and the
+ * file is flushed and examined again. Fails with the first failure.
  */
 export const writeLast = (
   session: Session,
@@ -332,13 +333,16 @@ export const writeLast = (
 ): Effect.Effect<Attributes, Failure> => {
   const { handle } = open
   const isSynced = isDurable && session.extensions.has(fsyncing)
-  return Effect.flatMap(
-    session.askAll([
-      ...writeRequests(session, open, offset, bytes, isChange),
-      ...(isSynced ? [{ type: Type.extended, fields: [fsyncing, handle] }] : []),
-      { type: Type.fstat, fields: [handle] }
-    ]),
-    (answers) => Effect.andThen(checkAll(answers.slice(0, -1)), Effect.flatMap(parse(answers.at(-1)!, attributesOf), found))
+  const finish: ReadonlyArray<Request> = [
+    ...(isSynced ? [{ type: Type.extended, fields: [fsyncing, handle], isChange }] : []),
+    { type: Type.fstat, fields: [handle], isChange }
+  ]
+  const ask = (requests: ReadonlyArray<Request>) =>
+    Effect.flatMap(session.askAll(requests), (answers) =>
+      Effect.andThen(checkAll(answers.slice(0, -1)), Effect.flatMap(parse(answers.at(-1)!, attributesOf), found))
+    )
+  return Effect.flatMap(ask([...writeRequests(session, open, offset, bytes, isChange), ...finish]), (attributes) =>
+    attributes.size !== undefined && attributes.size < offset + bytes.length ? ask(finish) : Effect.succeed(attributes)
   )
 }
 

@@ -298,7 +298,8 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
             pump()
             return Effect.sync(() => {
               const mine = new Set(own)
-              queue = queue.slice(sent).filter((waiting) => !mine.has(waiting))
+              // A handle that is not closed would stay open on the server.
+              queue = queue.slice(sent).filter((waiting) => !mine.has(waiting) || waiting.request.type === Type.close)
               sent = 0
             })
           })

@@ -146,8 +146,7 @@ const inBatches = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Strea
       return taken
     }
     // Copied, because the source of a chunk may reuse its array.
-    const add = (chunk: Uint8Array): ReadonlyArray<Uint8Array> => {
-      const batches: Array<Uint8Array> = []
+    const add = function* (chunk: Uint8Array): Generator<Uint8Array> {
       for (let at = 0; at < chunk.length;) {
         const part = chunk.subarray(at, at + batchBytes - size)
         if (size + part.length > batch.length) {
@@ -158,12 +157,12 @@ const inBatches = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Strea
         batch.set(part, size)
         at += part.length
         size += part.length
-        if (size === batchBytes) batches.push(take())
+        if (size === batchBytes) yield take()
       }
-      return batches
     }
     return Stream.concat(
-      Stream.flattenIterable(Stream.map(content, add)),
+      // One at a time, so that a large chunk is not copied whole.
+      Stream.flatMap(content, (chunk) => Stream.fromIterable(add(chunk), { chunkSize: 1 })),
       Stream.suspend(() => (size === 0 ? Stream.empty : Stream.succeed(take())))
     )
   })
@@ -474,6 +473,10 @@ const undoAppend = (session: Session, open: Calls.Open, size: number, bytes: Uin
     yield* Calls.setFileAttributes(session, open, { size })
   })
 
+/** Marks a lost connection as one after a change, so that the change is not repeated. */
+const afterChange = <A>(effect: Effect.Effect<A, Calls.Failure>): Effect.Effect<A, Calls.Failure> =>
+  Effect.mapError(effect, (failure) => (failure instanceof Lost ? new Lost(failure.fault, true) : failure))
+
 /** Appends in place with one request, which the server carries out with one system call. */
 const appendOnce = (site: Site, path: FsPath, at: string | Buffer, bytes: Uint8Array) => (session: Session) =>
   Calls.withFile(session, at, OpenFlag.read | OpenFlag.write | OpenFlag.append, (open) =>
@@ -483,7 +486,7 @@ const appendOnce = (site: Site, path: FsPath, at: string | Buffer, bytes: Uint8A
       const { size = 0 } = before
       const written = Calls.writeLast(session, open, size, bytes, { isChange: true, isDurable: site.isDurable })
       const after = yield* onRefused(written, (refused) =>
-        Effect.andThen(ignoreRefused(undoAppend(session, open, size, bytes)), refuse(session, site, refused))
+        afterChange(Effect.andThen(ignoreRefused(undoAppend(session, open, size, bytes)), refuse(session, site, refused)))
       )
       return toStat(path, after)
     })

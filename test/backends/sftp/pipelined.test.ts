@@ -6,8 +6,11 @@ import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import { Writable } from "node:stream"
+import type { Dial } from "../../../src/backends/sftp/link.ts"
 import { Reader, StatusCode, Type } from "../../../src/backends/sftp/wire.ts"
 import { type Algebra, make } from "../../../src/filesystem/Filesystem.ts"
+import type { FsPath } from "../../../src/model/FsPath.ts"
 import { directory } from "../../conformance/filesystems.ts"
 import { type Packet, passing, statusOf, through } from "./between.ts"
 import { describeSftp, openPiped, pipe } from "./servers.ts"
@@ -173,7 +176,82 @@ describeSftp("Sftp streams a large file from the server", () => {
   )
 })
 
+/** A server that processes the writes of a file after the requests that follow them. */
+const reordering = (dial: Dial): Dial =>
+  Effect.map(dial, ({ close, input, output }) => {
+    let rest = Buffer.alloc(0)
+    let writes: Array<Buffer> = []
+    const flush = (): void => {
+      for (const write of writes) output.write(write)
+      writes = []
+    }
+    const take = (packet: Buffer): void => {
+      if (packet[4] === Type.write) {
+        if (writes.push(packet) === 1) setTimeout(flush, 20)
+        return
+      }
+      output.write(packet)
+    }
+    const write = (chunk: Buffer, _: unknown, done: () => void): void => {
+      rest = Buffer.concat([rest, chunk])
+      while (rest.length >= 4 && rest.length >= 4 + rest.readUInt32BE(0)) {
+        const end = 4 + rest.readUInt32BE(0)
+        take(rest.subarray(0, end))
+        rest = rest.subarray(end)
+      }
+      done()
+    }
+    return { close, input, output: new Writable({ write }) }
+  })
+
+describeSftp("Sftp on a server that does not keep the order of requests", () => {
+  it.live("returns the size of what was written, and flushes after the writes", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const between = passing()
+      const sent: Array<string> = []
+      between.onRequest = ({ bytes, type }) => {
+        if (type === Type.write) sent.push("write")
+        if (bytes.includes("fsync@openssh.com")) sent.push("flush")
+        return "pass"
+      }
+      const port = yield* openPiped(root, {}, {}, reordering(through(pipe(), between)))
+      const write = (text: string, mode: "replace" | "append") =>
+        port.write<never, never>("a" as FsPath, Buffer.from(text), mode)
+      assert.strictEqual((yield* write("content\n", "replace")).sizeBytes, 8)
+      assert.deepStrictEqual(sent.slice(-2), ["write", "flush"])
+      assert.strictEqual((yield* write("more\n", "append")).sizeBytes, 13)
+      assert.deepStrictEqual(sent.slice(-2), ["write", "flush"])
+      assert.strictEqual(Fs.readFileSync(join(root, "a"), "utf8"), "content\nmore\n")
+    }).pipe(Effect.scoped)
+  )
+})
+
 describeSftp("Sftp writes a stream", () => {
+  it.live("and divides a large chunk without a copy of the whole chunk", () =>
+    Effect.gen(function* () {
+      const { between, fs } = yield* opened
+      const writes = new Set<number>()
+      const held = yield* Deferred.make<void>()
+      between.onRequest = ({ id, type }) => {
+        if (type === Type.write) writes.add(id)
+        return "pass"
+      }
+      between.onAnswer = ({ id }) => {
+        if (!writes.has(id)) return "pass"
+        Deferred.doneUnsafe(held, Effect.void)
+        return new Promise(() => {})
+      }
+      const chunk = new Uint8Array(128 * mebibyte)
+      const before = process.memoryUsage().arrayBuffers
+      const fiber = yield* Effect.forkChild(Stream.run(Stream.make(chunk), fs.sink("a")))
+      yield* Deferred.await(held)
+      assert.isBelow(process.memoryUsage().arrayBuffers - before, 64 * mebibyte)
+      yield* Fiber.interrupt(fiber)
+      assert.strictEqual(chunk[0], 0)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("with several requests under way, and whole", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened
@@ -296,6 +374,93 @@ describeSftp("Sftp writes a stream", () => {
       assert.isAtLeast(taken, 4 * mebibyte)
       assert.isAtMost(taken, 8 * mebibyte)
       yield* Fiber.interrupt(fiber)
+    }).pipe(Effect.scoped)
+  )
+})
+
+/** Turns of the event loop in which nothing waits for a timer. */
+const turns = Effect.promise(async () => {
+  for (let nth = 0; nth < 100; nth++) await new Promise((resolve) => setImmediate(resolve))
+})
+
+describeSftp("Sftp with more requests than may wait for an answer", () => {
+  it.live("closes the file of a write that is interrupted before its close was sent", () =>
+    Effect.gen(function* () {
+      const { between, fs } = yield* opened
+      const release = yield* Deferred.make<void>()
+      const releaseAll = yield* Deferred.make<void>()
+      let opens = 0
+      let closes = 0
+      let flushed: number | undefined
+      const held = yield* Deferred.make<void>()
+      let isBehind = false
+      between.onRequest = ({ bytes, id, type }) => {
+        if (type === Type.open) opens++
+        if (type === Type.close) closes++
+        if (type === Type.fstat && bytes.length > 0) flushed ??= id
+        return "pass"
+      }
+      between.onAnswer = async ({ id }) => {
+        if (id === flushed) {
+          Deferred.doneUnsafe(held, Effect.void)
+          await Effect.runPromise(Deferred.await(release))
+          isBehind = true
+          return "pass" as const
+        }
+        if (isBehind) await Effect.runPromise(Deferred.await(releaseAll))
+        return "pass" as const
+      }
+      const writing = yield* Effect.forkChild(fs.write("a", "content\n"))
+      yield* Deferred.await(held)
+      const others = yield* Effect.forkChild(
+        Effect.forEach(
+          Array.from({ length: 200 }, (_, nth) => `x${nth}`),
+          (path) => fs.exists(path),
+          { concurrency: "unbounded" }
+        )
+      )
+      yield* turns
+      yield* Deferred.succeed(release, undefined)
+      yield* turns
+      assert.strictEqual(closes, 0)
+      yield* Fiber.interrupt(writing)
+      yield* Deferred.succeed(releaseAll, undefined)
+      yield* Fiber.join(others)
+      yield* fs.exists("x")
+      assert.strictEqual(opens, 1)
+      assert.strictEqual(closes, 1)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describeSftp("Sftp appends", () => {
+  it.live("nothing again if the connection is lost after a write that the server did not complete", () =>
+    Effect.gen(function* () {
+      const { between, fs, root } = yield* opened
+      Fs.writeFileSync(join(root, "a"), "old\n")
+      let written: number | undefined
+      let isWritten = false
+      between.onRequest = ({ bytes, id, type }) => {
+        if (isWritten && type === Type.fstat) {
+          isWritten = false
+          return "cut"
+        }
+        if (type !== Type.write || written !== undefined) return "pass"
+        written = id
+        // The disk has place for two bytes.
+        const shorter = Buffer.from(bytes.subarray(0, bytes.length - 3))
+        shorter.writeUInt32BE(2, shorter.length - 6)
+        return shorter
+      }
+      between.onAnswer = ({ id }) => {
+        if (id !== written) return "pass"
+        isWritten = true
+        return statusOf(id, StatusCode.failure)
+      }
+      const error = yield* Effect.flip(fs.write("a", "more\n", { mode: "append" }))
+      assert.strictEqual(error._tag, "Unavailable")
+      assert.include(error.message, "check whether it was made")
+      assert.strictEqual(Fs.readFileSync(join(root, "a"), "utf8"), "old\nmo")
     }).pipe(Effect.scoped)
   )
 })
