@@ -17,7 +17,9 @@ const reportOf = (path: string, others: number): TreeReading<Visit>["report"] =>
   return {
     ticket: 1,
     directories: Int32Array.from([
-      ...[states.decided, hasMatch ? 2 : 1, hasMatch ? 1 : 0],
+      states.decided,
+      hasMatch ? 2 : 1,
+      hasMatch ? 1 : 0,
       ...Array.from({ length: others * 3 }, () => 0)
     ]),
     codes: Uint8Array.from(hasMatch ? [codes.isResult, codes.isCount] : [codes.isCount]),
