@@ -481,6 +481,9 @@ const maxBulkBatch = 128
 const concurrentBackendBatches = 8
 const concurrentBatches = 3
 
+const fileCountOf = (batch: Batch): number =>
+  batch.reduce((sum, file) => sum + (isSettled(file) ? (file.fileCount ?? 1) : 1), 0)
+
 /**
  * Groups files into batches.
  *
@@ -494,6 +497,8 @@ const batches = (
 ): Effect.Effect<Batch | undefined, Fault> => {
   let size = firstBatch
   let files: Array<Candidate | Outcome> = []
+  /** The number of files that `files` stands for. */
+  let waiting = 0
   let isFirst = true
   let end: Effect.Effect<undefined, Fault> | undefined
   const take = (): Batch => {
@@ -502,15 +507,19 @@ const batches = (
     size = Math.min(size * 2, largest)
     const batch = files.slice(0, count)
     files = files.slice(count)
+    waiting -= fileCountOf(batch)
     return batch
   }
   const more: Effect.Effect<Batch | undefined, Fault> = Effect.suspend(() => {
-    if (files.length >= size || (end !== undefined && files.length > 0)) return Effect.succeed(take())
+    if (waiting >= size || (end !== undefined && files.length > 0)) return Effect.succeed(take())
     if (end !== undefined) return end
     return Effect.flatMap(Effect.result(next), (some) => {
       if (Result.isFailure(some)) end = Effect.fail(some.failure)
       else if (some.success === undefined) end = Effect.succeed(undefined)
-      else files = files.concat(some.success)
+      else {
+        files = files.concat(some.success)
+        waiting += fileCountOf(some.success)
+      }
       return more
     })
   })
