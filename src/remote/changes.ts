@@ -24,7 +24,7 @@ const maxCharacters = 32 * 1024 * 1024
 /** The minimum number of characters of a long answer. */
 const longAnswer = 1024
 
-interface Change {
+export interface Change {
   /** The digest of the request. */
   readonly request: string | undefined
   readonly startedAt: number
@@ -98,15 +98,23 @@ export interface Around {
   <A, E>(id: string, request: string, change: Effect.Effect<A, E>): Effect.Effect<A, E | FsError>
 }
 
-/** Returns the changes of a server. The scope interrupts all of them when it closes. */
-export const make = (scope: Scope.Scope, around?: Around): Changes => {
+/** The changes with long answers, the oldest first. */
+export interface LongAnswers {
+  readonly changes: Set<Change>
+  characters: number
+}
+
+export const makeLongAnswers = (): LongAnswers => ({ changes: new Set(), characters: 0 })
+
+/**
+ * Returns the changes of a server. The scope interrupts all of them when it closes. Servers with the same long answers remember
+ * at most `maxCharacters` together.
+ */
+export const make = (scope: Scope.Scope, around?: Around, long: LongAnswers = makeLongAnswers()): Changes => {
   const changes = new Map<string, Change>()
-  /** The changes with long answers, the oldest first. */
-  const long = new Set<Change>()
-  let characters = 0
 
   const dropAnswer = (change: Change): void => {
-    if (long.delete(change)) characters -= change.characters
+    if (long.changes.delete(change)) long.characters -= change.characters
   }
 
   const forget = (now: number): void => {
@@ -125,17 +133,17 @@ export const make = (scope: Scope.Scope, around?: Around): Changes => {
     change.fiber = undefined
     change.characters = charactersOf(exit)
     if (change.characters < longAnswer) return
-    long.add(change)
-    characters += change.characters
-    for (const oldest of long) {
-      if (characters <= maxCharacters) return
+    long.changes.add(change)
+    long.characters += change.characters
+    for (const oldest of long.changes) {
+      if (long.characters <= maxCharacters) return
       oldest.exit = forgotten
       dropAnswer(oldest)
     }
   }
 
   return {
-    size: () => ({ changes: changes.size, characters }),
+    size: () => ({ changes: changes.size, characters: long.characters }),
     run: <A, E>(id: string, change: Effect.Effect<A, E>) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
         Effect.withFiber((caller): Effect.Effect<A, E | InvalidArgument | Unavailable> => {

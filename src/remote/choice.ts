@@ -6,11 +6,19 @@ export const workspaceHeader = "fs-algebra-workspace"
 /** The lineage that the workspace had when the client connected. It is another one if the workspace was deleted and made again. */
 export const lineageHeader = "fs-algebra-lineage"
 
+/**
+ * The instance that the server had when a change was first sent. The server of a workspace that was closed since then does not
+ * know whether the change was made.
+ */
+export const instanceHeader = "fs-algebra-instance"
+
 export const workspaceParameter = "?workspace="
 
 const decoded = (text: string): string | undefined => {
   try {
-    return decodeURIComponent(text)
+    const name = decodeURIComponent(text)
+    // A client could not encode half of a surrogate pair again.
+    return name.isWellFormed() ? name : undefined
   } catch {
     return undefined
   }

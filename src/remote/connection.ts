@@ -21,7 +21,7 @@ import type * as RpcGroup from "effect/rpc/RpcGroup"
 import { ioError, unavailable } from "../model/Fault.ts"
 import { type Fault, type FsError, toFault } from "../model/FsError.ts"
 import { randomUUID } from "../runtime/node.ts"
-import { lineageHeader, workspaceHeader } from "./choice.ts"
+import { instanceHeader, lineageHeader, workspaceHeader } from "./choice.ts"
 import { FilesystemRpcs, type Info } from "./protocol.ts"
 
 export type Client = RpcClient.RpcClient.Flat<RpcGroup.Rpcs<typeof FilesystemRpcs>, RpcClientError>
@@ -282,7 +282,9 @@ export const over = Effect.fnUntraced(function* (client: Client, options: Option
   const change: Connection["change"] = (path, request) =>
     Effect.suspend(() => {
       const id = nextId()
-      const repetition = Effect.andThen(checkInstance(instance), attempt(path, request(id)))
+      const begun = instance
+      const repeated = begun === undefined ? request(id) : RpcClient.withHeaders(request(id), { [instanceHeader]: begun })
+      const repetition = Effect.andThen(checkInstance(begun), attempt(path, repeated))
       return Effect.onInterrupt(repeatable(path, request(id), repetition), () =>
         Effect.ignore(bounded(send("port.cancel", { id })))
       )

@@ -131,12 +131,26 @@ const maxWrittenOf = ({ maxFileSize, maxStreamBytes }: LimitsShape): number =>
 
 type Flags = { readonly takingBack?: boolean; readonly bringingBack?: boolean }
 
+/** The resources that the filesystems of one server hold for their clients. The limits apply to all of them together. */
+export interface Shared {
+  held: number
+  readonly long: Changes.LongAnswers
+}
+
+export const makeShared = (): Shared => ({ held: 0, long: Changes.makeLongAnswers() })
+
 /** Returns the answers to the requests. `around` wraps each change. */
-export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape, around?: Changes.Around) => {
+export const handlers = (
+  fs: Algebra,
+  scope: Scope.Scope,
+  base: LimitsShape,
+  around?: Changes.Around,
+  shared: Shared = makeShared()
+) => {
   const { port } = fs
   const instance = randomUUID()
   const whole = withoutLinks(port)
-  const changes = Changes.make(scope, around)
+  const changes = Changes.make(scope, around, shared.long)
   const uploads = Uploads.make(scope)
   const handles = new Map<string, Handle>()
   /** The segments that listings have shown and that no caller can write. */
@@ -309,15 +323,16 @@ export const handlers = (fs: Algebra, scope: Scope.Scope, base: LimitsShape, aro
     return out
   })
 
-  let held = 0
   const tooMany = promote(unavailable("the server holds too many files for its clients; try again later"), "open", "")
   /** Counts a stream towards `maxHeld` while the stream runs. */
   const counted = <A, E, R>(stream: Effect.Effect<Stream.Stream<A, E, R>, E, R | Scope.Scope>, weight = 1) =>
     Stream.unwrap(
       Effect.andThen(
         Effect.acquireRelease(
-          Effect.suspend(() => (held + weight > maxHeld ? Effect.fail(tooMany) : Effect.sync(() => (held += weight)))),
-          () => Effect.sync(() => (held -= weight))
+          Effect.suspend(() =>
+            shared.held + weight > maxHeld ? Effect.fail(tooMany) : Effect.sync(() => (shared.held += weight))
+          ),
+          () => Effect.sync(() => (shared.held -= weight))
         ),
         stream
       )

@@ -154,6 +154,10 @@ export const makeReader = (
 
 const withoutValue = <E>(effect: Effect.Effect<Draft, E>) => Effect.map(effect, (draft) => ({ draft, value: undefined }))
 
+/** Tests whether a check before the commit has failed. A commit of another writer is a Conflict with a path. */
+const isFailedPrecondition = (error: unknown): boolean =>
+  typeof error === "object" && error !== null && "_tag" in error && error._tag === "Conflict" && !("path" in error)
+
 const commitAtOnce: Commit = (publish) => publish
 
 /** Remembers the hash states of files after appends, so that the next append need not read the file. */
@@ -338,6 +342,22 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
 
   const locks = makeLocks()
 
+  /** Runs a change again if its precondition fails on an older commit than the head. */
+  const exclusive: typeof locks.exclusive = (paths, effect) =>
+    locks.exclusive(
+      paths,
+      Effect.withFiber((fiber) => {
+        const before = workspace.peek(fiber)
+        return Effect.catch(effect, (error) =>
+          isFailedPrecondition(error)
+            ? Effect.flatMap(workspace.refresh as Effect.Effect<Draft, typeof error>, (newest) =>
+                newest !== before ? effect : Effect.fail(error)
+              )
+            : Effect.fail(error)
+        )
+      })
+    )
+
   const makeMany: NonNullable<Request.Handlers["MakeMany"]> = ({ entries }) =>
     Effect.gen(function* () {
       const contents = yield* Effect.forEach(entries, ({ bytes }) =>
@@ -366,7 +386,7 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
 
   return {
     info: { name: backendName, root: options.name, caseSensitive: true, readOnly: false, confinement: "virtual" },
-    locks: { ...locks, claim },
+    locks: { ...locks, exclusive, claim },
     stat,
     list,
     open,

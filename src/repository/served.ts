@@ -17,9 +17,9 @@ import { type Algebra, make as makeAlgebra } from "../filesystem/Filesystem.ts"
 import { Unavailable } from "../model/FsError.ts"
 import { Limits } from "../model/Limits.ts"
 import { withBudgets } from "../remote/budget.ts"
-import { lineageHeader, nameOf, workspaceHeader, workspaceParameter } from "../remote/choice.ts"
+import { instanceHeader, lineageHeader, nameOf, workspaceHeader, workspaceParameter } from "../remote/choice.ts"
 import { FilesystemRpcs, type Info } from "../remote/protocol.ts"
-import { handlers as remoteHandlers } from "../remote/server.ts"
+import { handlers as remoteHandlers, makeShared } from "../remote/server.ts"
 import { BlobStore } from "./BlobStore.ts"
 import type { StoreError } from "./errors.ts"
 import * as Objects from "./format/objects.ts"
@@ -54,6 +54,8 @@ type Answer = (payload: object, options: object) => Effect.Effect<unknown, unkno
 
 interface Opened {
   readonly answers: Answers
+  /** Another text after the workspace was closed, because the answers to earlier changes are then forgotten. */
+  readonly instance: string
   readonly workspace: Workspace.Workspace
 }
 
@@ -75,6 +77,12 @@ const refuse = (detail: string, hint: string): Unavailable =>
 
 const listHint = "fs-algebra workspaces list --store URL shows the names."
 
+const infoOf = (answers: Answers): Effect.Effect<Info> => (answers["port.info"] as (payload: object) => Effect.Effect<Info>)({})
+
+const restarted = refuse(
+  "the workspace was closed meanwhile, and the server does not know whether it made the change",
+  "Read the file to see the result."
+)
 const noName = refuse(
   "the server serves the workspaces of a store, and the client has named none",
   `Add ${workspaceParameter}NAME to the address of the server. ${listHint}`
@@ -96,6 +104,7 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
     const blobs = yield* BlobStore
     const heads = yield* HeadStore
     const limits = yield* Limits
+    const shared = makeShared()
     const scope = yield* Effect.scope
     const maxOpen = options.maxOpen ?? 100
     const idleMillis = Duration.toMillis(options.idle ?? "5 minutes")
@@ -119,52 +128,51 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
           mustExist: true
         })
         const fs = options.confine(makeAlgebra(makePort(workspace, { name, identity: name })))
-        return { workspace, answers: remoteHandlers(fs, scope, limits) }
+        const answers = remoteHandlers(fs, scope, limits, undefined, shared)
+        const { instance } = yield* infoOf(answers)
+        return { workspace, answers, instance }
       }).pipe(
         Effect.mapError(toUnavailable),
         Effect.timeoutOrElse({ duration: options.patience ?? "8 seconds", orElse: () => Effect.fail(tooSlow) }),
         Scope.provide(scope)
       )
 
-    const begin = (name: string, now: number): Effect.Effect<Entry, Unavailable> =>
-      Effect.gen(function* () {
-        const unused = entries.size < maxOpen ? undefined : [...entries.values()].find(({ users }) => users === 0)
-        if (entries.size >= maxOpen && unused === undefined) return yield* tooMany
-        const entry: Entry = {
-          name,
-          scope: Scope.forkUnsafe(scope),
-          opened: Deferred.makeUnsafe(),
-          users: 0,
-          usedAt: now,
-          checkedAt: now
-        }
-        entries.set(name, entry)
-        if (unused !== undefined) yield* close(unused)
-        // A request that is interrupted does not end the opening for the others.
-        yield* Effect.forkIn(
-          Effect.flatMap(Effect.exit(open(entry)), (exit) =>
-            Effect.andThen(Exit.isSuccess(exit) ? Effect.void : close(entry), Deferred.done(entry.opened, exit))
-          ),
-          scope
-        )
-        return entry
-      })
+    /** Returns the workspace of a name, and what must run before its use. No other fiber runs between these steps. */
+    const take = (name: string, now: number): readonly [Entry, Effect.Effect<void>] | undefined => {
+      const known = entries.get(name)
+      const unused =
+        known !== undefined || entries.size < maxOpen ? undefined : [...entries.values()].find(({ users }) => users === 0)
+      if (known === undefined && entries.size >= maxOpen && unused === undefined) return undefined
+      const entry = known ?? {
+        name,
+        scope: Scope.forkUnsafe(scope),
+        opened: Deferred.makeUnsafe(),
+        users: 0,
+        usedAt: now,
+        checkedAt: now
+      }
+      entry.users++
+      if (unused !== undefined) entries.delete(unused.name)
+      entries.delete(name)
+      entries.set(name, entry)
+      // A request that is interrupted does not end the opening for the others.
+      const opening = Effect.forkIn(
+        Effect.flatMap(Effect.exit(open(entry)), (exit) =>
+          Effect.andThen(Exit.isSuccess(exit) ? Effect.void : close(entry), Deferred.done(entry.opened, exit))
+        ),
+        scope
+      )
+      const closing = unused === undefined ? Effect.void : close(unused)
+      return [entry, known === undefined ? Effect.andThen(closing, Effect.asVoid(opening)) : closing]
+    }
 
     const enter = (name: string): Effect.Effect<Entry, Unavailable, Scope.Scope> =>
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
         Effect.acquireRelease(
-          Effect.flatMap(
-            Effect.suspend(() => {
-              const known = entries.get(name)
-              return known === undefined ? begin(name, now) : Effect.succeed(known)
-            }),
-            (entry) =>
-              Effect.sync(() => {
-                entry.users++
-                if (entries.delete(name)) entries.set(name, entry)
-                return entry
-              })
-          ),
+          Effect.suspend(() => {
+            const taken = take(name, now)
+            return taken === undefined ? Effect.fail(tooMany) : Effect.as(taken[1], taken[0])
+          }),
           (entry) =>
             Effect.map(Clock.currentTimeMillis, (now) => {
               entry.users--
@@ -203,6 +211,8 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
           )
         }
         return Effect.flatMap(enterOpened(name), (opened) => {
+          const begun = headers[instanceHeader]
+          if (begun !== undefined && begun !== opened.instance) return Effect.fail(restarted)
           const expected = headers[lineageHeader]
           return expected === undefined || expected === opened.workspace.lineage()
             ? Effect.succeed({ ...opened, name })
@@ -233,11 +243,14 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
         ? (payload, request) => Stream.unwrap(answer(payload, request))
         : (payload, request) => Effect.flatten(answer(payload, request))
     }
-    out["port.info"] = (payload, request) =>
+    out["port.info"] = (_, request) =>
       Effect.flatMap(find(request), ({ answers, name, workspace }) => {
         const lineage = workspace.lineage()
-        const info = (answers["port.info"] as (payload: object) => Effect.Effect<Info>)(payload)
-        return Effect.map(info, (info): Info => ({ ...info, workspace: name, ...(lineage !== undefined && { lineage }) }))
+        return Effect.map(infoOf(answers), (info): Info => ({
+          ...info,
+          workspace: name,
+          ...(lineage !== undefined && { lineage })
+        }))
       })
     return withBudgets(out) as unknown as Answers
   })

@@ -68,6 +68,8 @@ export interface Workspace {
   readonly lineage: () => string | undefined
   /** Tests whether it is known that the workspace was deleted and made again. All other operations then fail. */
   readonly isReplaced: () => boolean
+  /** Reads the head, and returns the newest commit, also in a transaction. */
+  readonly refresh: Effect.Effect<Draft, Fault>
   /** Reads the head, and tells what has become of the workspace. */
   readonly state: Effect.Effect<"present" | "deleted" | "replaced", StoreError>
 }
@@ -650,6 +652,7 @@ export const make = (
       }),
       lineage: () => lineageOf(known),
       isReplaced: () => replaced !== undefined,
+      refresh: Effect.map(Effect.mapError(refresh, toFault), ({ root }) => root),
       state: Effect.flatMap(heads.get(workspace), (head) =>
         head === undefined
           ? Effect.succeed("deleted" as const)

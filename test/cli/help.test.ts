@@ -67,7 +67,7 @@ describe("help", () => {
       for (const example of examples) {
         const ran = yield* (yield* shell({ "README.md": "text" })).run(words(example.trim()).slice(1), {
           input: "",
-          endsAt: /^(?:The debug view is|Serving) at /
+          endsAt: /^(?:The debug view is|Serving(?: the workspaces of the store)?) at /
         })
         assert.notMatch(ran.err, /^usage:/m, example)
         assert.notStrictEqual(ran.code, 70, ran.err)

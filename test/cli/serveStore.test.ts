@@ -1,12 +1,14 @@
 /** `fs-algebra serve --store` without `--workspace`: one server for all workspaces of a store. */
-import { assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
 import { chmodSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { commandLine } from "../bundled.ts"
-import { directory, type Ended, run, serve } from "./served.ts"
+import { directory, type Ended, serve } from "./served.ts"
 import { shell } from "./terminal.ts"
 
 const done = ({ code, err, out }: Pick<Ended, "code" | "err" | "out">): string => {
@@ -14,41 +16,66 @@ const done = ({ code, err, out }: Pick<Ended, "code" | "err" | "out">): string =
   return out
 }
 
-/** Makes a store with the workspaces `team` and `ä/b`, and returns its directory. */
-const made = Effect.gen(function* () {
+/** Runs a client in this process, which is faster than a process for each. */
+const runIn = (directory: string, args: ReadonlyArray<string>, input?: string) =>
+  Effect.flatMap(shell({}), ({ run }) => run(args, { directory, input }))
+
+/** Makes a store with the workspaces `team` and `ä/b`, and starts the servers of all tests. */
+const start = Effect.gen(function* () {
   const cwd = yield* directory({ "files/a.txt": "a" })
-  const { run } = yield* shell({})
   for (const args of [
     ["workspaces", "create", "team", "ä/b", "--store", "store"],
     ["write", "name.md", "--text", "of team", "--store", "store", "--workspace", "team"],
+    ["write", "hidden/x", "--text", "x", "--store", "store", "--workspace", "team"],
     ["write", "name.md", "--text", "of b", "--store", "store", "--workspace", "ä/b"]
   ]) {
-    const ran = yield* run(args, { directory: cwd })
-    assert.strictEqual(ran.code, 0, ran.err)
+    done(yield* runIn(cwd, args))
   }
-  return cwd
+  writeFileSync(join(cwd, "token"), "a-secret-token\n")
+  chmodSync(join(cwd, "token"), 0o600)
+  const ofStore = ["--store", "store", "--listen"]
+  const confined = ["--read-only", "--deny", "hidden/**", "--token-file", "token"]
+  const [http, unix, reader, ofRoot] = yield* Effect.all(
+    [
+      serve([...ofStore, "127.0.0.1:0"], { cwd }),
+      serve([...ofStore, "unix:all.sock"], { cwd }),
+      serve([...ofStore, "unix:reader.sock", ...confined], { cwd }),
+      serve(["--root", "files", "--listen", "unix:files.sock"], { cwd })
+    ],
+    { concurrency: "unbounded" }
+  )
+  return {
+    cwd,
+    urls: { http: http.url, unix: unix.url, reader: reader.url, ofRoot: ofRoot.url },
+    at: (args: ReadonlyArray<string>, input?: string) => runIn(cwd, args, input)
+  }
 })
+
+const scope = Scope.makeUnsafe()
+let started: Effect.Success<typeof start>
+beforeAll(async () => {
+  started = await Effect.runPromise(Scope.provide(start, scope))
+}, 300_000)
+afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
 const other = encodeURIComponent("ä/b")
 
 describe("fs-algebra serve --store", () => {
   it.live("serves all workspaces over HTTP, WebSocket and a Unix socket, also one that is created later", () =>
     Effect.gen(function* () {
-      const cwd = yield* made
-      const { run: runHere } = yield* shell({})
-      /** Runs a client in this process, which is faster than a process for each. */
-      const at = (args: ReadonlyArray<string>) => runHere(args, { directory: cwd })
-      const http = yield* serve(["--store", "store", "--listen", "127.0.0.1:0"], { cwd })
-      const unix = yield* serve(["--store", "store", "--listen", "unix:all.sock"], { cwd })
-      for (const url of [http.url, http.url.replace("http:", "ws:"), unix.url, "unix:all.sock"]) {
+      const {
+        at,
+        urls: { http, unix }
+      } = started
+      for (const url of [http, http.replace("http:", "ws:"), unix, "unix:all.sock"]) {
         assert.strictEqual(done(yield* at(["cat", "name.md", "--root", `${url}?workspace=team`])), "of team")
         assert.strictEqual(done(yield* at(["cat", "name.md", "--root", `${url}?workspace=${other}`])), "of b")
       }
-      done(yield* run(["write", "new.md", "--root", `${unix.url}?workspace=team`], { cwd, input: "new" }))
+      done(yield* at(["write", "new.md", "--root", `${unix}?workspace=team`], "new"))
       const stored = ["--store", "store", "--workspace", "team"]
       assert.strictEqual(done(yield* at(["cat", "new.md", ...stored])), "new")
       done(yield* at(["workspaces", "fork", "team", "later", "--store", "store"]))
-      assert.strictEqual(done(yield* at(["cat", "new.md", "--root", `${http.url}?workspace=later`])), "new")
+      assert.strictEqual(done(yield* at(["cat", "new.md", "--root", `${http}?workspace=later`])), "new")
 
       const refusals = [
         ["", "has named none"],
@@ -57,33 +84,29 @@ describe("fs-algebra serve --store", () => {
         ["?workspace=a%00b", "cannot be the name of a workspace"]
       ] as const
       for (const [choice, part] of refusals) {
-        for (const { url } of [http, unix]) {
+        for (const url of [http, unix]) {
           const { code, err, out } = yield* at(["ls", "--json", "--root", `${url}${choice}`])
           assert.deepStrictEqual([code, out], [9, ""], err)
           assert.include(err, part)
           assert.include(err, "Unavailable")
         }
       }
-      assert.strictEqual((yield* at(["ls", "--root", `${unix.url}?workspace=%zz`])).code, 2)
+      assert.strictEqual((yield* at(["ls", "--root", `${unix}?workspace=%zz`])).code, 2)
 
       done(yield* at(["workspaces", "delete", "later", "--store", "store"]))
-      const gone = yield* at(["write", "x.md", "--root", `${http.url}?workspace=later`, "--text", "x"])
+      const gone = yield* at(["write", "x.md", "--root", `${http}?workspace=later`, "--text", "x"])
       assert.strictEqual(gone.code, 9, gone.err)
       assert.match(gone.err, /deleted|there is no workspace/)
-      assert.strictEqual(done(yield* at(["cat", "name.md", "--root", `${http.url}?workspace=team`])), "of team")
+      assert.strictEqual(done(yield* at(["cat", "name.md", "--root", `${http}?workspace=team`])), "of team")
     }).pipe(Effect.scoped)
   )
 
   it.live("requires the token for every workspace and every name, and holds --read-only and --deny", () =>
     Effect.gen(function* () {
-      const cwd = yield* made
-      const { run: runHere } = yield* shell({})
-      const at = (args: ReadonlyArray<string>) => runHere(args, { directory: cwd })
-      writeFileSync(join(cwd, "token"), "a-secret-token\n")
-      chmodSync(join(cwd, "token"), 0o600)
-      const flags = ["--store", "store", "--listen", "unix:all.sock", "--read-only", "--deny", "hidden/**"]
-      done(yield* run(["write", "hidden/x", "--store", "store", "--workspace", "team"], { cwd, input: "x" }))
-      const { url } = yield* serve([...flags, "--token-file", "token"], { cwd })
+      const {
+        at,
+        urls: { reader: url }
+      } = started
       for (const name of ["team", "teem", "", "a%00b"]) {
         const refused = yield* at(["ls", "--root", `${url}?workspace=${name}`])
         assert.strictEqual(refused.code, 9)
@@ -100,9 +123,11 @@ describe("fs-algebra serve --store", () => {
 
   it.live("serves workspaces to agents over mcp", () =>
     Effect.gen(function* () {
-      const cwd = yield* made
-      const { url } = yield* serve(["--store", "store", "--listen", "unix:all.sock"], { cwd })
-      const { run: runHere } = yield* shell({})
+      const {
+        at,
+        cwd,
+        urls: { unix: url }
+      } = started
       const connect = (workspace: string) =>
         Effect.acquireRelease(
           Effect.promise(async () => {
@@ -119,26 +144,25 @@ describe("fs-algebra serve --store", () => {
           }),
           (client) => Effect.promise(() => client.close())
         )
-      for (const [workspace, text] of [
-        ["team", "of team"],
-        [other, "of b"]
+      const clients = yield* Effect.all([connect("team"), connect(other)], { concurrency: 2 })
+      for (const [client, workspace, text] of [
+        [clients[0], "team", "of team"],
+        [clients[1], "ä/b", "of b"]
       ] as const) {
-        const client = yield* connect(workspace)
         const call = (name: string, args: Record<string, unknown>) =>
           Effect.promise(() => client.callTool({ name, arguments: args }))
         assert.include(JSON.stringify(yield* call("read_file", { path: "name.md" })), text)
         const written = yield* call("write_file", { path: "agent.md", content: "by an agent" })
         assert.isNotTrue(written.isError, JSON.stringify(written))
-        const stored = ["--store", "store", "--workspace", decodeURIComponent(workspace)]
-        assert.strictEqual(done(yield* runHere(["cat", "agent.md", ...stored], { directory: cwd })), "by an agent")
+        const stored = ["--store", "store", "--workspace", workspace]
+        assert.strictEqual(done(yield* at(["cat", "agent.md", ...stored])), "by an agent")
       }
     }).pipe(Effect.scoped)
   )
 
   it.live("refuses flags that need one root, and clients refuse a server of one root", () =>
     Effect.gen(function* () {
-      const cwd = yield* made
-      const { run: runHere } = yield* shell({})
+      const { at, urls } = started
       const listen = ["serve", "--listen", "unix:no.sock", "--store", "store"]
       for (const flags of [
         ["--root", "files"],
@@ -146,16 +170,15 @@ describe("fs-algebra serve --store", () => {
         ["--backend", "memory"],
         ["--hardlinks", "reject"]
       ]) {
-        const refused = yield* runHere([...listen, ...flags], { directory: cwd })
+        const refused = yield* at([...listen, ...flags])
         assert.strictEqual(refused.code, 2, refused.err)
         assert.include(refused.err, flags[0]!)
       }
-      const stdio = yield* runHere(["serve", "--listen", "stdio", "--store", "store"], { directory: cwd })
+      const stdio = yield* at(["serve", "--listen", "stdio", "--store", "store"])
       assert.deepStrictEqual([stdio.code, /--workspace/.test(stdio.err)], [2, true], stdio.err)
-      const missing = yield* runHere(["serve", "--listen", "unix:no.sock", "--store", "nowhere"], { directory: cwd })
+      const missing = yield* at(["serve", "--listen", "unix:no.sock", "--store", "nowhere"])
       assert.strictEqual(missing.code, 3, missing.err)
-      const { url } = yield* serve(["--root", "files", "--listen", "unix:files.sock"], { cwd })
-      const wrong = yield* run(["ls", "--root", `${url}?workspace=team`], { cwd })
+      const wrong = yield* at(["ls", "--root", `${urls.ofRoot}?workspace=team`])
       assert.strictEqual(wrong.code, 9)
       assert.include(wrong.err, "serves one root")
     }).pipe(Effect.scoped)

@@ -215,7 +215,7 @@ describe("an address or a name that is wrong", () => {
     ["a root besides a workspace", 2, /cannot be combined/, ["ls", "--root", "root", ...team]],
     ["a workspace without a store", 2, /needs a store/, ["ls", "--workspace", "team"]],
     ["a store without a workspace", 2, /one workspace/, ["ls", "--store", "store"]],
-    ["a store for all workspaces of a server", 2, /one workspace/, ["serve", "--listen", "127.0.0.1:0", "--store", "store"]],
+    ["a store for all workspaces for one client", 2, /one workspace/, ["serve", "--listen", "stdio", "--store", "store"]],
     ["a store for all workspaces of agents", 2, /one workspace/, ["mcp", "--store", "store"]],
     ["a root of whole workspaces", 2, /has no root/, ["workspaces", "list", "--root", "root", "--store", "store"]],
     ["a flag in place of a name", 2, /takes no --workspace/, ["workspaces", "log", "team", ...team]],

@@ -3,7 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import type { Algebra } from "../../src/filesystem/Filesystem.ts"
 import { Filesystem, Overlay, Repository, Stores } from "../../src/index.ts"
+import * as Tapped from "./tapped.ts"
 
 const open = (workspace: string) =>
   Effect.map(Layer.build(Layer.provide(Repository.layer({ workspace }), Stores.layerMemory)), (services) =>
@@ -44,4 +47,52 @@ describe("an overlay over two workspaces", () => {
       })
     )
   )
+})
+
+describe("a layer that has not heard of the head", () => {
+  const text = (content: string) => Stream.make(new TextEncoder().encode(content))
+  const changes: Readonly<Record<string, (fs: Algebra, ifMatch: string) => Effect.Effect<unknown, unknown>>> = {
+    write: (fs, ifMatch) => fs.write("a", "x", { ifMatch }),
+    append: (fs, ifMatch) => fs.write("a", "x", { ifMatch, mode: "append" }),
+    sink: (fs, ifMatch) => Stream.run(text("x"), fs.sink("a", { ifMatch })),
+    edit: (fs, ifMatch) => fs.edit("a", { oldText: "new", newText: "x" }, { ifMatch }),
+    delete: (fs, ifMatch) => fs.delete("a", { ifMatch })
+  }
+  for (const before of [undefined, "old"]) {
+    for (const [name, change] of Object.entries(changes)) {
+      it.live(
+        `checks the precondition of ${name} with the head, if it knows ${before === undefined ? "no file" : "an old file"}`,
+        () =>
+          Effect.gen(function* () {
+            const stores = yield* Tapped.memory
+            let reads = 0
+            const counted = Tapped.tapped(
+              stores,
+              (step, call) => {
+                if (step === "getHead") reads++
+                return call
+              },
+              false
+            )
+            if (before !== undefined)
+              yield* Effect.scoped(Effect.flatMap(Tapped.open(stores), ({ fs }) => fs.write("a", before)))
+            const late = yield* Tapped.open(counted)
+            const { fs } = yield* Tapped.open(stores)
+            yield* fs.write("a", "new")
+            const version = yield* fs.version("a")
+            assert.strictEqual(yield* Effect.orElseSucceed(late.fs.readString("a"), () => undefined), before)
+            yield* change(late.fs, version)
+            const { a } = yield* Tapped.stored(stores)
+            assert.strictEqual(a, { append: "newx", delete: undefined }[name] ?? (name === "delete" ? undefined : "x"))
+
+            yield* fs.write("a", "newer")
+            reads = 0
+            const refused = (yield* Effect.flip(change(late.fs, version))) as { readonly _tag: string }
+            assert.strictEqual(refused._tag, "Conflict")
+            assert.isAtMost(reads, 2)
+            assert.strictEqual((yield* Tapped.stored(stores))["a"], "newer")
+          })
+      )
+    }
+  }
 })

@@ -80,11 +80,8 @@ const step = (model: Model, call: Call): readonly [answer: string, next: Model] 
 /** The failures that a writer may always have: they change nothing. */
 const mayAlwaysFail: ReadonlySet<string> = new Set(["Conflict"])
 
-/**
- * Tests whether the event may belong to an old tree that its writer knows: a read, or a precondition that fails on this tree
- * without a look at the head.
- */
-const mayBeOld = ({ answer, call }: Event): boolean => call._tag === "Read" || answer === "Conflict"
+/** Tests whether the event may belong to an old tree that its writer knows. */
+const mayBeOld = ({ call }: Event): boolean => call._tag === "Read"
 
 /** Tests whether the one must come before the other in every order. */
 const precedes = (one: Event, other: Event): boolean =>

@@ -4,11 +4,12 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import { MaxOpsBeforeYield } from "effect/Scheduler"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import { readOnly } from "../../src/filesystem/Decorator.ts"
-import { lineageHeader, nameOf, splitUrl, urlOf, workspaceHeader } from "../../src/remote/choice.ts"
+import { instanceHeader, lineageHeader, nameOf, splitUrl, urlOf, workspaceHeader } from "../../src/remote/choice.ts"
 import type { Info } from "../../src/remote/protocol.ts"
 import { HeadStore } from "../../src/repository/HeadStore.ts"
 import * as Served from "../../src/repository/served.ts"
@@ -29,6 +30,16 @@ const serving = (stores: StoreServices, options: Partial<Served.Options> = {}) =
             (answers as unknown as Record<string, Call>)[tag]!(payload, { headers: { ...chosen, ...headers }, client: {} })
           )
         return {
+          open: (path: string, handle: string) =>
+            Effect.flatMap(
+              Stream.toPull(
+                (answers as unknown as Record<string, (payload: object, request: object) => Stream.Stream<unknown, Failure>>)[
+                  "port.open"
+                ]!({ path, handle }, { headers: { ...chosen, ...headers }, client: {} })
+              ),
+              (pull) => pull
+            ) as Effect.Effect<unknown, Failure, Scope.Scope>,
+          readAt: (handle: string) => call("port.readAt", { handle, offset: 0, length: 100 }),
           read: (path: string) => call("readString", { path }) as Effect.Effect<string, Failure>,
           write: (path: string, content: string) => call("write", { id: `${path} ${content}`, path, content }),
           info: call("port.info", {}) as Effect.Effect<Info, Failure>
@@ -189,6 +200,69 @@ describe("a server of workspaces", () => {
     })
   )
 
+  it.live("opens a workspace once, however the fibers of its first requests alternate", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      const names = ["a", "b", "c", "d"]
+      yield* filled(stores, ...names)
+      const heads = Context.get(stores, HeadStore)
+      const live = new Map<string, number>()
+      const add = (name: string, more: number) => Effect.sync(() => void live.set(name, (live.get(name) ?? 0) + more))
+      const counted = Context.add(stores, HeadStore, {
+        ...heads,
+        changes: (name) => Stream.ensuring(Stream.unwrap(Effect.as(add(name, 1), heads.changes(name))), add(name, -1))
+      })
+      for (let budget = 10; budget < 30; budget++) {
+        const client = yield* serving(counted, { maxOpen: 4 })
+        const requests = [...names, ...names, ...names].map((name) =>
+          Effect.map(client(name).read("name"), (text) => [name, text])
+        )
+        const read = yield* Effect.provideService(Effect.all(requests, { concurrency: 12 }), MaxOpsBeforeYield, budget)
+        for (const [name, text] of read) assert.strictEqual(text, name)
+        yield* settled(() => [...live.values()].every((count) => count === budget - 9))
+        assert.deepStrictEqual(
+          [...live],
+          names.map((name) => [name, budget - 9]),
+          `a budget of ${budget}`
+        )
+      }
+    })
+  )
+
+  it.live("keeps the handles of each workspace apart, and counts those of all workspaces together", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      yield* filled(stores, "one", "two")
+      const client = yield* serving(stores)
+      yield* client("one").open("name", "h")
+      yield* refusal(client("two").readAt("h"), "the connection was lost")
+      yield* client("two").open("name", "h")
+      const texts = yield* Effect.forEach(["one", "two"], (name) => client(name).readAt("h"))
+      assert.deepStrictEqual(
+        texts.map((bytes) => new TextDecoder().decode(bytes as Uint8Array)),
+        ["one", "two"]
+      )
+      for (let i = 2; i < 1000; i++) yield* client(i % 2 === 0 ? "one" : "two").open("name", `h${i}`)
+      yield* refusal(client("one").open("name", "more"), "holds too many files")
+      yield* refusal(client("two").open("name", "more"), "holds too many files")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("refuses a repetition of a change after the workspace was closed, because it may have made the change", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      yield* filled(stores, "one", "two")
+      const client = yield* serving(stores, { maxOpen: 1 })
+      const { instance } = yield* client("one").info
+      const again = client("one", { [instanceHeader]: instance })
+      yield* again.write("a", "a")
+      yield* again.write("a", "a")
+      yield* client("two").read("name")
+      yield* refusal(again.write("a", "a"), "does not know whether it made the change")
+      assert.strictEqual(yield* client("one").read("a"), "a")
+    })
+  )
+
   it.live("confines each workspace", () =>
     Effect.gen(function* () {
       const stores = yield* memory
@@ -212,5 +286,7 @@ describe("the address of a workspace of a server", () => {
     }
     assert.isUndefined(splitUrl("unix:a?workspace=%zz"))
     assert.isUndefined(nameOf("%"))
+    // A name that no header can carry.
+    assert.isUndefined(splitUrl("unix:a?workspace=\ud800"))
   })
 })
