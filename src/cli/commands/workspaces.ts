@@ -176,9 +176,11 @@ export const workspaces = Command.make("workspaces").pipe(
   described({
     summary: "Manage the workspaces of a store",
     description: `A store has workspaces: trees of files with snapshots, each with one head. A store is a directory (dir:PATH or a path), a
-file of SQLite (sqlite:FILE), a database of Postgres (postgres://USER@HOST/DATABASE) or a bucket (s3://BUCKET/PREFIX).
+file of SQLite (sqlite:FILE), a database of Postgres (postgres://USER@HOST/DATABASE), a bucket (s3://BUCKET/PREFIX) or two
+buckets of a NATS server with JetStream (nats://HOST:PORT/NAME).
 Every other command works on one workspace with --store URL --workspace NAME.
-The password of Postgres is in the variable PGPASSWORD or in the file of --token-file, never in the address.`,
+The password of Postgres is in the variable PGPASSWORD, and the credentials of NATS in NATS_USER and NATS_PASSWORD or in
+NATS_TOKEN, or in the file of --token-file; never in the address.`,
     examples: [
       ["create team --store dir:../store", "Make a store with a workspace"],
       ["list --store dir:../store", "The workspaces"],
