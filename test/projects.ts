@@ -27,7 +27,7 @@ export const engines = [
   "test/journal/{jetStream,jetStreamBranch,jetStreamProcesses,leafSftp}.test.ts",
   "test/repository/stores/{jetStream,postgres}.test.ts",
   "test/repository/{agents.processes,killed.stores,workspaces.processes}.test.ts",
-  "test/cli/workspaces.postgres.test.ts",
+  "test/cli/workspaces.{nats,postgres}.test.ts",
   "test/runtimes/**/*.test.ts",
   "test/windows/**/*.test.ts"
 ]

@@ -17,7 +17,7 @@ import type { HeadStore } from "../repository/HeadStore.ts"
 import { Complaint, exitCodeOf, systemErrorCode, usage, usageErrorCode } from "./exit.ts"
 import { readTokenFile } from "./token.ts"
 import { Screen } from "./screen.ts"
-import { configured, currentUser, readS3Variables } from "./variables.ts"
+import { configured, currentUser, readNatsCredentials, readS3Variables } from "./variables.ts"
 import { type WorkspaceRoot, WorkspaceSnapshots } from "./workspaceRoot.ts"
 
 const postgresPassword = Config.option(Config.Redacted("PGPASSWORD"))
@@ -60,7 +60,7 @@ const withoutTokenFile = (tokenFile: string | undefined): Effect.Effect<void, Co
     ? Effect.void
     : Effect.fail(
         usage(
-          "--token-file applies to a server, and to a store in Postgres",
+          "--token-file applies to a server, and to a store in Postgres or on NATS",
           "Leave out --token-file. The keys of a bucket are in the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
         )
       )
@@ -250,13 +250,45 @@ const bucketKind: Kind = {
     })
 }
 
+/** The longest wait for a server. A command that nobody answers should end within seconds. */
+const natsTimeout = "10 seconds"
+
+const jetStreamKind: Kind = {
+  form: "nats://HOST:PORT/NAME",
+  open: ({ text, tokenFile }) =>
+    Effect.gen(function* () {
+      if (text.includes("@")) {
+        return yield* usage(
+          "the address of a store must not contain credentials, because other users can see the command line",
+          "Give them in the variables NATS_USER and NATS_PASSWORD, in NATS_TOKEN, or in the private file of --token-file FILE."
+        )
+      }
+      const { jetStreamUrl, layerJetStream } = yield* loadStores
+      const options = yield* Effect.mapError(jetStreamUrl(text), ({ detail }) =>
+        usage(detail, "Give --store nats://HOST:PORT/NAME.")
+      )
+      const secret = tokenFile === undefined ? undefined : yield* readTokenFile(tokenFile)
+      const authentication = yield* readNatsCredentials(secret)
+      return (create) =>
+        Effect.succeed(
+          layerJetStream({
+            ...options,
+            mustExist: !create,
+            timeout: natsTimeout,
+            ...(authentication !== undefined && { authentication })
+          })
+        )
+    })
+}
+
 /** The kinds of stores by the scheme of their addresses. */
 const kinds: ReadonlyMap<string, Kind> = new Map([
   ["dir", directoryKind],
   ["sqlite", sqliteKind],
   ["postgres", postgresKind],
   ["postgresql", postgresKind],
-  ["s3", bucketKind]
+  ["s3", bucketKind],
+  ["nats", jetStreamKind]
 ])
 
 const forms = [...new Set(kinds.values())].map(({ form }) => form).join(", ")

@@ -4,15 +4,15 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { FilesystemSnapshot, makeShortIds } from "../history/snapshots/value.ts"
 import type { AlreadyExists, NotFound } from "../model/FsError.ts"
 import * as Browse from "../repository/browse.ts"
 import { create as createWorkspace } from "../repository/create.ts"
 import type { StoreError } from "../repository/errors.ts"
 import { type Head, HeadStore } from "../repository/HeadStore.ts"
 import * as Maintenance from "../repository/maintenance.ts"
+import { type CommitInfo, commits as commitsOf } from "../repository/past.ts"
 import { checkName, isWorkspaceName } from "../repository/stores/heads.ts"
-import { listLines, withProgress, writeDocument } from "./answer.ts"
+import { listLines, withProgress, writeDocument, writeRemark } from "./answer.ts"
 import { Complaint, exitCodeOf, notAsWrittenCode, type Quit, usage } from "./exit.ts"
 import { type Failure, reported } from "./failure.ts"
 import * as humanise from "./humanise.ts"
@@ -254,30 +254,59 @@ export const verify = (names: ReadonlyArray<string>) =>
     })
   )
 
-const Logged = Schema.Union([
-  Schema.Struct({ _tag: Schema.Literal("Commit"), ...headFields }),
-  Schema.Struct({ _tag: Schema.Literal("Snapshot"), ...FilesystemSnapshot.fields })
-])
+const Logged = Schema.Struct({
+  ...headFields,
+  author: Schema.NullOr(Schema.String),
+  message: Schema.NullOr(Schema.String),
+  committedAt: Schema.NullOr(Schema.DateTimeUtc),
+  isStored: Schema.Boolean
+})
 type Logged = typeof Logged.Type
 
-export const log = (workspace: string, max: number | undefined) =>
+const formatLogged = (look: TextStyle, { author, committedAt, isStored, message, root, sequence }: Logged): string => {
+  const when = committedAt === null ? "time not recorded" : humanise.time(committedAt)
+  const parts = [look.yellow(`commit ${sequence}`), look.dim(when), look.cyan(look.name(author ?? "author not recorded"))]
+  return `${[...parts, look.name(message ?? "message not recorded"), look.dim(root)].join("  ")}${isStored ? "" : "  removed"}\n`
+}
+
+export const log = (workspace: string, limit = 50) =>
   withExisting(
-    Effect.fnUntraced(function* () {
-      const browser = yield* Browse.make
-      const head = yield* browser.head(workspace)
-      const snapshots = yield* browser.snapshots(head.root, workspace)
-      const kept = yield* snapshots.list
-      const short = makeShortIds(kept)
-      const lines: ReadonlyArray<Logged> = [
-        { _tag: "Commit", ...listedOf(workspace, head) },
-        ...kept.toReversed().map((snapshot): Logged => ({ _tag: "Snapshot", ...snapshot }))
-      ]
-      yield* listLines(Logged, Stream.fromIterable(lines.slice(0, max)), (look, item) =>
-        item._tag === "Commit"
-          ? `${formatCommit(look, item)}\n`
-          : `${look.yellow(`snapshot ${short(new FilesystemSnapshot(item))}`)}  ${look.dim(humanise.time(item.createdAt))}  ${look.name(item.tag ?? "")}`.trimEnd() +
-            "\n"
-      )
+    Effect.fnUntraced(function* (store) {
+      let last: CommitInfo | undefined
+      let count = 0
+      const commits = Stream.map(Stream.take(commitsOf(workspace), limit), (commit): Logged => {
+        last = commit
+        count++
+        const { author = null, committedAt = null, message = null } = commit
+        return { workspace, ...commit, author, message, committedAt }
+      })
+      yield* listLines(Logged, commits, formatLogged)
+      const { isStored, sequence } = (last as CommitInfo | undefined) ?? { isStored: true, sequence: 1 }
+      if (isStored && sequence === 1) return
+      const { program } = yield* Screen
+      if (isStored && count === limit) {
+        const all = commandLine(program, ".")(
+          "workspaces",
+          "log",
+          workspace,
+          "--limit",
+          `${sequence + count - 1}`,
+          "--store",
+          store
+        )
+        yield* writeRemark(`there are more commits than --limit allows; for all: ${all}`, { truncated: true, limit })
+      } else {
+        const why = isStored
+          ? "the format of the last commit does not record earlier ones"
+          : "a collection of garbage has removed them, or the store has lost them"
+        const what = isStored
+          ? "earlier commits"
+          : `the content of commit ${sequence}${sequence === 1 ? "" : " and all earlier commits"}`
+        yield* writeRemark(`${what} cannot be shown, because ${why}`, {
+          truncated: true,
+          removedUntil: isStored ? sequence - 1 : sequence
+        })
+      }
     })
   )
 

@@ -29,6 +29,7 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import type { Snapshots } from "../history/snapshots/tag.ts"
 import {
@@ -47,6 +48,7 @@ import type { StoreError } from "./errors.ts"
 import type { GitExportOptions, GitImportOptions, GitResult } from "./git.ts"
 import type { Head, HeadStore } from "./HeadStore.ts"
 import type { RepositoryOptions } from "./open.ts"
+import type { CommitInfo } from "./past.ts"
 
 export {
   /** @since 0.1.0 */
@@ -66,6 +68,10 @@ export type {
   /** @since 0.1.0 */
   RepositoryOptions
 } from "./open.ts"
+export type {
+  /** @since 0.1.0 */
+  CommitInfo
+} from "./past.ts"
 
 // Load these modules only in programs that use a repository.
 const loadModules = Effect.promise(() =>
@@ -147,6 +153,36 @@ export const transaction = <A, E, R>(
  */
 export const fork = (from: string, to: string): Effect.Effect<Head, StoreError | NotFound | AlreadyExists, HeadStore> =>
   Effect.flatMap(loadModules, ([, , { fork }]) => fork(from, to))
+
+/**
+ * Returns the commits of a workspace, the newest first. Reads one root node for each commit, and keeps only one in memory.
+ *
+ * The stream ends after the first commit, or after a commit with `isStored: false`, whose root `collect` has deleted. A root that
+ * the store has lost in another way looks the same. The stream also ends at a commit whose format, version 1, did not record
+ * its parent. A fork has commits of its own only.
+ *
+ * Fails with StoreError `missing` if there is no such workspace or if its newest root is missing, and with `corrupt` if a root
+ * is damaged or is not the parent of the next commit. The message names the node.
+ *
+ * @example
+ * ```ts
+ * const program = Effect.gen(function* () {
+ *   yield* Effect.scoped(Layer.build(Repository.layer({ workspace: "team", author: "ada" })))
+ *   yield* Repository.fork("team", "trial")
+ *   return yield* Stream.runCollect(Stream.map(Repository.commits("trial"), ({ author, message }) => `${author}: ${message}`))
+ * })
+ * yield* Effect.provide(program, Stores.layerMemory) // => ["ada: fork team"]
+ * ```
+ * @category history
+ * @since 0.1.0
+ */
+export const commits = (workspace: string): Stream.Stream<CommitInfo, StoreError, BlobStore | HeadStore> =>
+  Stream.unwrap(
+    Effect.map(
+      Effect.promise(() => import("./past.ts")),
+      ({ commits }) => commits(workspace)
+    )
+  )
 
 /**
  * Reads everything that a workspace refers to, and checks hashes, encoding, order and sizes. Also checks that the last 10,000

@@ -11,7 +11,7 @@ import { StoreError } from "./errors.ts"
 import { type Content, corruptNode, type Entry, type TreeNode } from "./format/nodes.ts"
 import * as Objects from "./format/objects.ts"
 import { type Head, HeadStore } from "./HeadStore.ts"
-import type { Commit } from "./past.ts"
+import { type Commit, commitsFrom, damagedHistory } from "./past.ts"
 import { deleteOlder, type OwnOperations, sweep } from "./stores/blobs.ts"
 
 const maxForkAttempts = 100
@@ -131,43 +131,18 @@ const maxChecked = 10_000
  * Checks that the head and the earlier roots form one history. The check ends at a root that `collect` has deleted, and at the
  * first commit of a fork, whose root belongs to another workspace.
  */
-const checkHistory = (objects: Objects.Objects, workspace: string, newest: Commit): Effect.Effect<void, StoreError> =>
-  Effect.gen(function* () {
-    const refuse = (detail: string) =>
-      Effect.fail(
-        new StoreError({ reason: "corrupt", detail: `the history of ${JSON.stringify(workspace)} is damaged: ${detail}` })
+const checkHistory = (objects: Objects.Objects, workspace: string, { head, root }: Commit): Effect.Effect<void, StoreError> => {
+  const lost = root.past?.lost
+  return lost === undefined
+    ? Stream.runDrain(Stream.take(commitsFrom(objects, workspace, head), maxChecked))
+    : Effect.fail(
+        damagedHistory(
+          workspace,
+          `the store of heads confirmed the commit ${lost.sequence} with the root ${lost.root}, and later lost it; ` +
+            "read the files from that root, and use another store"
+        )
       )
-    const lost = newest.root.past?.lost
-    if (lost !== undefined) {
-      return yield* refuse(
-        `the store of heads confirmed the commit ${lost.sequence} with the root ${lost.root}, and later lost it; ` +
-          "read the files from that root, and use another store"
-      )
-    }
-    let { root } = newest
-    let { root: hash, sequence } = newest.head
-    for (let left = maxChecked; left > 0 && sequence > 1 && root.past !== undefined; left--) {
-      const { origin, parent, sequence: own } = root.past
-      if (own !== sequence || parent === undefined) {
-        return yield* refuse(`the commit ${sequence} has the root ${hash} of the commit ${own}`)
-      }
-      if (sequence === 2) return
-      const found = yield* Effect.catch(objects.root(parent), (error) =>
-        error.reason === "missing" ? Effect.succeed(undefined) : Effect.fail(error)
-      )
-      if (found === undefined) return
-      const recent = root.recent.slice(1)
-      if (found.past !== undefined && (found.past.sequence !== sequence - 1 || found.past.origin !== origin)) {
-        return yield* refuse(`the root ${parent}, the parent of the commit ${sequence}, is not the commit ${sequence - 1}`)
-      }
-      if (recent.some((id, i) => id !== found.recent[i])) {
-        return yield* refuse(`the root ${hash} lists other recent commits than its parent ${parent}`)
-      }
-      root = found
-      hash = parent
-      sequence--
-    }
-  })
+}
 
 const smallCache = 8 * 1024 * 1024
 

@@ -1,9 +1,15 @@
-/** The place of a commit in its history, by which `verify` recognizes a store of heads that has lost a commit. */
+/** The commits of a history, and the place of each by which `verify` recognizes a store of heads that has lost a commit. */
 import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import { Buffer } from "../runtime/buffer.ts"
 import { sha256 } from "../runtime/hash.ts"
-import { maxRecent, type Past, type Root } from "./format/nodes.ts"
-import type { Head } from "./HeadStore.ts"
+import { BlobStore } from "./BlobStore.ts"
+import { missingWorkspace, StoreError } from "./errors.ts"
+import { maxRecent, maxReplacedBytes, type Past, type Root } from "./format/nodes.ts"
+import * as Objects from "./format/objects.ts"
+import { type Head, HeadStore } from "./HeadStore.ts"
 
 /** A commit: the head, and the root node to which the head refers. */
 export interface Commit {
@@ -43,6 +49,14 @@ export const hasLost = (present: Commit, { commit, id }: Won): boolean => {
   return since < 0 || (since < maxRecent && present.root.recent[since] !== id)
 }
 
+/** Returns the start of a long text, because a root node has a maximum size. */
+const shortened = (text: string): string => {
+  const bytes = Buffer.from(text.toWellFormed())
+  if (bytes.length <= maxReplacedBytes) return bytes.toString()
+  const start = bytes.subarray(0, maxReplacedBytes - Buffer.byteLength("…")).toString()
+  return `${start.replace(/\uFFFD+$/, "")}…`
+}
+
 /** Returns the `Past` of the commit that follows `base`. */
 export const pastOf = (base: Commit | undefined, won: Won | undefined): Past => {
   if (base === undefined) return { sequence: 1, parent: undefined, origin: undefined, lost: undefined }
@@ -52,6 +66,104 @@ export const pastOf = (base: Commit | undefined, won: Won | undefined): Past => 
     sequence: base.head.sequence + 1,
     parent: base.head.root,
     origin: originOf(base),
-    lost: base.root.past?.lost ?? lost
+    lost: base.root.past?.lost ?? lost,
+    replaced: {
+      author: shortened(base.head.author),
+      message: shortened(base.head.message),
+      committedAt: Math.trunc(DateTime.toEpochMillis(base.head.committedAt))
+    }
   }
 }
+
+/**
+ * A commit of a workspace.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface CommitInfo {
+  /** The number of the commit, from 1. */
+  readonly sequence: number
+  /** The hash of the root node. */
+  readonly root: string
+  /** At most 1,024 bytes, except in the newest commit. `undefined` if an earlier version of the format did not record it. */
+  readonly author: string | undefined
+  /** As for `author`. */
+  readonly message: string | undefined
+  /** `undefined` if an earlier version of the format did not record it. */
+  readonly committedAt: DateTime.Utc | undefined
+  /** False if the root node is no longer in the store. The commits before it are then unknown. */
+  readonly isStored: boolean
+}
+
+export const damagedHistory = (workspace: string, detail: string): StoreError =>
+  new StoreError({ reason: "corrupt", detail: `the history of ${JSON.stringify(workspace)} is damaged: ${detail}` })
+
+interface Step {
+  readonly commit: Omit<CommitInfo, "isStored">
+  /** The root of the next commit, and its hash. Absent for the newest commit. */
+  readonly next: { readonly hash: string; readonly root: Root } | undefined
+}
+
+const pageOf = (commit: CommitInfo, before: Option.Option<Step>) => [[commit], before] as const
+
+/** Explains why a root is not that of the commit. Returns `undefined` if it is. */
+const problemOf = ({ commit, next }: Step, { past, recent }: Root): string | undefined => {
+  // The first root of a fork belongs to another workspace.
+  if (commit.sequence > 1 && past !== undefined) {
+    if (next === undefined && past.sequence !== commit.sequence) {
+      return `the commit ${commit.sequence} has the root ${commit.root} of the commit ${past.sequence}`
+    }
+    if (past.sequence !== commit.sequence || (next !== undefined && past.origin !== next.root.past?.origin)) {
+      return `the root ${commit.root}, the parent of the commit ${commit.sequence + 1}, is not the commit ${commit.sequence}`
+    }
+  }
+  return next?.root.recent.slice(1).some((id, i) => id !== recent[i])
+    ? `the root ${next.hash} lists other recent commits than its parent ${commit.root}`
+    : undefined
+}
+
+/** Returns the commits from a head, the newest first. The numbers decrease by one, so the stream ends. */
+export const commitsFrom = (
+  objects: Objects.Objects,
+  workspace: string,
+  { author, committedAt, message, root, sequence }: Head
+): Stream.Stream<CommitInfo, StoreError> => {
+  const first: Step = { commit: { sequence, root, author, message, committedAt }, next: undefined }
+  return Stream.paginate(first, (step) =>
+    Effect.gen(function* () {
+      const { commit, next } = step
+      const root = yield* Effect.catch(objects.root(commit.root), (error) =>
+        error.reason === "missing" && next !== undefined ? Effect.succeed(undefined) : Effect.fail(error)
+      )
+      if (root === undefined) return pageOf({ ...commit, isStored: false }, Option.none())
+      const problem = problemOf(step, root)
+      if (problem !== undefined) return yield* Effect.fail(damagedHistory(workspace, problem))
+      const { parent, replaced } = root.past ?? {}
+      const before: Option.Option<Step> =
+        commit.sequence === 1 || parent === undefined
+          ? Option.none()
+          : Option.some({
+              commit: {
+                sequence: commit.sequence - 1,
+                root: parent,
+                author: replaced?.author,
+                message: replaced?.message,
+                committedAt: replaced === undefined ? undefined : DateTime.makeUnsafe(replaced.committedAt)
+              },
+              next: { hash: commit.root, root }
+            })
+      return pageOf({ ...commit, isStored: true }, before)
+    })
+  )
+}
+
+export const commits = (workspace: string): Stream.Stream<CommitInfo, StoreError, BlobStore | HeadStore> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      // Each root is read once, so a cache would only use memory.
+      const objects = Objects.make(yield* BlobStore, { cacheBytes: 0 })
+      const head = yield* (yield* HeadStore).get(workspace)
+      return head === undefined ? Stream.fail(missingWorkspace(workspace)) : commitsFrom(objects, workspace, head)
+    })
+  )

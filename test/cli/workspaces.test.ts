@@ -103,7 +103,7 @@ describe("workspaces", () => {
     })
   )
 
-  it.effect("keep their snapshots in their commits, and log shows them", () =>
+  it.effect("keep their snapshots in their commits, and log shows all commits", () =>
     Effect.gen(function* () {
       const here = yield* made
       done(yield* here.run(["snapshot", "--tag", "first", ...team]))
@@ -115,20 +115,39 @@ describe("workspaces", () => {
       assert.strictEqual(done(yield* here.run(["cat", "docs/a.md", ...team])), "one\n")
       done(yield* here.run(undo!.split(" ")))
       assert.strictEqual(done(yield* here.run(["cat", "docs/a.md", ...team])), "two\n")
-      const logged = (yield* here.json(["workspaces", "log", "team", "--store", "store"])) as ReadonlyArray<
+      const messages = [
+        "restore before restoring first",
+        "snapshot before restoring ID",
+        "restore first",
+        "snapshot before restoring first",
+        "write docs/a.md",
+        "snapshot first"
+      ]
+      const logged = (yield* here.json(["workspaces", "log", "team", "-n", "6", "--store", "store"])) as ReadonlyArray<
         Record<string, unknown>
       >
       assert.deepStrictEqual(
-        logged.map(({ _tag, message, tag }) => [_tag, `${(message ?? tag) as string}`.replace(/[0-9a-f-]{36}/, "ID")]),
-        [
-          ["Commit", "restore before restoring first"],
-          ["Snapshot", "before restoring ID"],
-          ["Snapshot", "before restoring first"],
-          ["Snapshot", "first"]
-        ]
+        logged.map(({ isStored, message, sequence, workspace }) => [
+          workspace,
+          sequence,
+          `${message as string}`.replace(/[0-9a-f-]{36}/, "ID"),
+          isStored
+        ]),
+        messages.map((message, i) => ["team", (logged[0]!["sequence"] as number) - i, message, true])
       )
-      const lines = done(yield* here.run(["workspaces", "log", "team", "-n", "1", "--store", "store"]))
-      assert.match(lines, /^commit \d+ {2}.* restore before restoring first\n$/)
+      const one = yield* here.run(["workspaces", "log", "team", "-n", "1", "--store", "store"])
+      assert.match(done(one), /^commit \d+ {2}.* restore before restoring first {2}[0-9a-f]{64}\n$/)
+      assert.match(one.err, /^there are more commits than --limit allows; for all: .* log team --limit \d+ --store store\n$/)
+      const all = yield* here.run(["workspaces", "log", "team", "--store", "store"])
+      assert.match(done(all), /\ncommit 1 {2}.* create the workspace {2}[0-9a-f]{64}\n$/)
+      assert.strictEqual(all.err, "")
+      done(yield* here.run(["workspaces", "gc", "--grace", "0s", "--exclusive", "--store", "store"]))
+      const kept = yield* here.run(["workspaces", "log", "team", "--store", "store"])
+      assert.match(done(kept), /^commit \d+ {2}.*[0-9a-f]{64}\ncommit \d+ {2}.*[0-9a-f]{64} {2}removed\n$/)
+      assert.match(
+        kept.err,
+        /^the content of commit \d+ and all earlier commits cannot be shown, because a collection of garbage/
+      )
       assert.deepStrictEqual(Fs.readdirSync(here.top).sort(), ["root", "store"])
     })
   )
@@ -550,7 +569,7 @@ describe("an agent", () => {
         await client.close()
       })
       assert.strictEqual((yield* at("ls", ...team)).out, "")
-      assert.match((yield* at("workspaces", "log", "team", "--store", "store")).out, /snapshot .* kept\n/)
+      assert.match((yield* at("workspaces", "log", "team", "--store", "store")).out, / snapshot kept {2}/)
       assert.strictEqual((yield* at("restore", "kept", ...team)).code, 0)
       assert.strictEqual((yield* at("cat", "agent.md", ...team)).out, "by an agent\n")
       assert.isFalse(Fs.existsSync(join(cwd, ".home/.local/state/fs-algebra/snapshots")))

@@ -121,6 +121,20 @@ const nodes: Record<string, Node> = {
     past: { sequence: 1, parent: undefined, origin: undefined, lost: undefined },
     answers: noAnswers
   },
+  third: {
+    kind: "root",
+    files: top(undefined),
+    snapshots: top(undefined),
+    recent: ["ff".repeat(16)],
+    past: {
+      sequence: 3,
+      parent: hashOf("parent"),
+      origin: "0f".repeat(16),
+      lost: undefined,
+      replaced: { author: "ada é", message: "write a.txt", committedAt: time }
+    },
+    answers: noAnswers
+  },
   later: {
     kind: "root",
     files: top(golden.nodes["leaf"]!.sha256),
@@ -159,6 +173,17 @@ const id16 = new Uint8Array(16)
 const emptyTop = ["", 0, 493, 0, 0, null]
 const root2 = (past: unknown, answers: unknown) => forged([2, "root", emptyTop, emptyTop, [], past, answers])
 
+const root3 = (number: number, replaced: unknown) =>
+  forged([
+    3,
+    "root",
+    emptyTop,
+    emptyTop,
+    [],
+    [number, number === 1 ? null : hash32, number === 1 ? null : id16, null, replaced],
+    [0, []]
+  ])
+
 const hostile: Record<string, Uint8Array> = {
   "no bytes": new Uint8Array(),
   "text that is no CBOR": text("secret content of a file"),
@@ -168,7 +193,7 @@ const hostile: Record<string, Uint8Array> = {
   "a list that says it has 2^32 - 1 items": Uint8Array.of(0x9a, 255, 255, 255, 255, 1),
   "a text that says it has 2^53 bytes": Uint8Array.of(0x83, 1, 0x7b, 0, 32, 0, 0, 0, 0, 0, 0),
   "too many bytes": forged([1, "leaf", "", [entry("a", new Uint8Array(65_000))]]).slice(),
-  "a newer version": forged([3, "leaf", "", [someFile]]),
+  "a newer version": forged([4, "leaf", "", [someFile]]),
   "a leaf with the version of a root": forged([2, "leaf", "", [someFile]]),
   "answers with the version of a leaf": forged([1, "answers", [[id16, id16, 0, null]]]),
   "no answers": forged([2, "answers", []]),
@@ -183,6 +208,13 @@ const hostile: Record<string, Uint8Array> = {
   "a root with too many lists of answers": root2([1, null, null, null], [0, Array.from({ length: 129 }, () => [hash32, 1, 0])]),
   "a list of answers without a size": root2([1, null, null, null], [0, [[hash32, 0, 0]]]),
   "a lost commit without a root": root2([2, hash32, id16, [1, null]], [0, []]),
+  "a leaf with the version of a later root": forged([3, "leaf", "", [someFile]]),
+  "a first commit that says who made the commit before it": root3(1, ["ada", "write", 0]),
+  "a previous commit that is null": root3(2, null),
+  "a previous commit without a time": root3(2, ["ada", "write"]),
+  "a previous commit with an author that is bytes": root3(2, [id16, "write", 0]),
+  "a previous commit with a long message": root3(2, ["ada", "x".repeat(1025), 0]),
+  "a previous commit without a version for it": root2([2, hash32, id16, null, ["ada", "write", 0]], [0, []]),
   "a tag before a node": Uint8Array.from([0xc1, ...cbor([1, "leaf", "", [someFile]])]),
   "a mode above 2^53": Uint8Array.from(
     cbor([1, "leaf", "", [someFile]]).flatMap((byte, i, all) =>

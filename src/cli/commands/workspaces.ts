@@ -136,19 +136,20 @@ the command names it, continues with the next workspace, and exits with code 1.`
 const log = workspacesSubcommand(
   "log",
   {
-    summary: "Show the newest commit of a workspace, and its snapshots",
-    description: `Show the newest commit, and then the snapshots, the newest first. Other commits are not kept: take a snapshot to keep a
-state.`,
+    summary: "Show the commits of a workspace",
+    description: `Show the commits, the newest first: number, time, author, message and the hash of the root. gc removes the commits before
+the newest one; the list then ends with a commit whose content is gone. To keep a state, take a snapshot: fs-algebra
+snapshots lists the snapshots.`,
     examples: [
       ["team --store dir:../store", "The history of a workspace"],
-      ["team -n 3 --store dir:../store --json", "The commit and the newest two snapshots, as JSON"]
+      ["team -n 3 --store dir:../store --json", "The newest three commits, as JSON"]
     ]
   },
   {
     name: name("name", "The workspace"),
-    max: flags.natural("max", "N", "Show at most N lines").pipe(Flag.withAlias("n"))
+    limit: flags.natural("limit", "N", "Show at most N commits (default: 50)").pipe(Flag.withAlias("n"))
   },
-  ({ max, name }) => Effect.flatMap(loadHandlers, ({ log }) => log(name, max))
+  ({ limit, name }) => Effect.flatMap(loadHandlers, ({ log }) => log(name, limit))
 )
 
 const diff = workspacesSubcommand(
@@ -175,9 +176,11 @@ export const workspaces = Command.make("workspaces").pipe(
   described({
     summary: "Manage the workspaces of a store",
     description: `A store has workspaces: trees of files with snapshots, each with one head. A store is a directory (dir:PATH or a path), a
-file of SQLite (sqlite:FILE), a database of Postgres (postgres://USER@HOST/DATABASE) or a bucket (s3://BUCKET/PREFIX).
+file of SQLite (sqlite:FILE), a database of Postgres (postgres://USER@HOST/DATABASE), a bucket (s3://BUCKET/PREFIX) or two
+buckets of a NATS server with JetStream (nats://HOST:PORT/NAME).
 Every other command works on one workspace with --store URL --workspace NAME.
-The password of Postgres is in the variable PGPASSWORD or in the file of --token-file, never in the address.`,
+The password of Postgres is in the variable PGPASSWORD, and the credentials of NATS in NATS_USER and NATS_PASSWORD or in
+NATS_TOKEN, or in the file of --token-file; never in the address.`,
     examples: [
       ["create team --store dir:../store", "Make a store with a workspace"],
       ["list --store dir:../store", "The workspaces"],

@@ -9,8 +9,10 @@ import { sha256 } from "../../runtime/hash.ts"
 import { StoreError } from "../errors.ts"
 import * as Cbor from "./cbor.ts"
 
-/** The newest version of the format. New roots and lists of answers have this version. All other nodes have version 1. */
-export const formatVersion = 2
+/** The newest version of the format. The roots of all commits but the first have this version. */
+export const formatVersion = 3
+/** The version of first roots and of lists of answers. All other nodes have version 1. */
+const secondVersion = 2
 const firstVersion = 1
 
 /** The maximum size of a file that is stored in the leaf of its directory, in bytes. */
@@ -32,6 +34,8 @@ export const maxTargetBytes = 16_384
 export const maxRecent = 32
 /** The number of bytes of the id of a commit, a change or a request. */
 const idBytes = 16
+/** The maximum size of the author and of the message of the previous commit, in bytes. */
+export const maxReplacedBytes = 1024
 
 /** A reference to one chunk, or to an index of chunks. */
 export interface ChunkRef {
@@ -138,6 +142,14 @@ export const noAnswers: KeptAnswers = { forgottenUntil: 0, lists: [] }
 /** The maximum number of nodes with answers to which a root refers. */
 export const maxAnswerLists = 128
 
+/** What the head of the previous commit said beside its root. */
+export interface Replaced {
+  readonly author: string
+  readonly message: string
+  /** In milliseconds since 1970. */
+  readonly committedAt: number
+}
+
 /** The place of a commit in the history of its workspace. */
 export interface Past {
   /** The number of the commit. The first root of a fork still has the number from the original workspace. */
@@ -148,6 +160,8 @@ export interface Past {
   readonly origin: string | undefined
   /** A commit that the store of heads confirmed and then lost. */
   readonly lost: { readonly sequence: number; readonly root: string } | undefined
+  /** Absent in the first commit, and in a root of version 2. */
+  readonly replaced?: Replaced
 }
 
 export interface Root {
@@ -224,11 +238,12 @@ const fieldsOf = (entry: Entry): ReadonlyArray<Cbor.Value> => {
 
 const orNull = (hash: string | undefined): Uint8Array | null => (hash === undefined ? null : bytesOf(hash))
 
-const pastOf = ({ lost, origin, parent, sequence }: Past): ReadonlyArray<Cbor.Value> => [
+const pastOf = ({ lost, origin, parent, replaced, sequence }: Past): ReadonlyArray<Cbor.Value> => [
   sequence,
   orNull(parent),
   orNull(origin),
-  lost === undefined ? null : [lost.sequence, bytesOf(lost.root)]
+  lost === undefined ? null : [lost.sequence, bytesOf(lost.root)],
+  ...(replaced === undefined ? [] : [[replaced.author, replaced.message, replaced.committedAt]])
 ]
 
 const keptAnswersOf = ({ forgottenUntil, lists }: KeptAnswers): ReadonlyArray<Cbor.Value> => [
@@ -258,8 +273,11 @@ const structureOf = (node: Node): ReadonlyArray<Cbor.Value> => {
   }
 }
 
-const versionOf = (node: Node): number =>
-  node.kind === "answers" || (node.kind === "root" && node.past !== undefined) ? formatVersion : firstVersion
+const versionOf = (node: Node): number => {
+  if (node.kind === "answers") return secondVersion
+  if (node.kind !== "root" || node.past === undefined) return firstVersion
+  return node.past.replaced === undefined ? secondVersion : formatVersion
+}
 
 /** Encodes a node. All nodes below must be stored. */
 export const encode = (node: Node): Uint8Array => Cbor.encode([versionOf(node), ...structureOf(node)])
@@ -403,15 +421,26 @@ const optionalHash = (value: unknown, length: number): string | undefined => (va
 
 const maxSequence = Number.MAX_SAFE_INTEGER
 
-const decodePast = (value: unknown): Past => {
-  const [sequence, parent, origin, lost] = arrayOf(value, 4)
+const decodeReplaced = (value: unknown): Replaced => {
+  const [author, message, committedAt] = arrayOf(value, 3)
+  return {
+    author: textOf(author, maxReplacedBytes),
+    message: textOf(message, maxReplacedBytes),
+    committedAt: intOf(committedAt, -maxMillis, maxMillis)
+  }
+}
+
+const decodePast = (value: unknown, version: unknown): Past => {
+  const [sequence, parent, origin, lost, replaced] = arrayOf(value, version === formatVersion ? 5 : 4)
   const past = {
     sequence: intOf(sequence, 1, maxSequence),
     parent: optionalHash(parent, 32),
     origin: optionalHash(origin, idBytes),
-    lost: undefined
+    lost: undefined,
+    ...(version === formatVersion && { replaced: decodeReplaced(replaced) })
   }
   const isFirst = past.sequence === 1
+  if (isFirst && version === formatVersion) refuse("the root of a first commit has a previous commit")
   if ((past.parent === undefined) !== isFirst || (past.origin === undefined) !== isFirst) {
     refuse("the parent and the origin of a root do not fit its sequence number")
   }
@@ -442,7 +471,7 @@ const rootOf = (all: ReadonlyArray<unknown>): Root => {
     files: directoryOf(all[2]),
     snapshots: directoryOf(all[3]),
     recent: recent.map((id) => hexOf(id, idBytes)),
-    past: all[0] === firstVersion ? undefined : decodePast(all[5]),
+    past: all[0] === firstVersion ? undefined : decodePast(all[5], all[0]),
     answers: all[0] === firstVersion ? noAnswers : decodeKeptAnswers(all[6])
   }
 }
@@ -471,7 +500,8 @@ const structure = (bytes: Uint8Array): Node => {
   if (typeof version === "number" && version > formatVersion) {
     return refuse(`it has the format version ${version}; open the repository with the version of fs-algebra that wrote it`)
   }
-  if (version === formatVersion) {
+  if (version === formatVersion) return kind === "root" ? rootOf(all) : refuse("it is a node of an unknown kind")
+  if (version === secondVersion) {
     if (kind === "root") return rootOf(all)
     return kind === "answers" ? answersOf(all) : refuse("it is a node of an unknown kind")
   }

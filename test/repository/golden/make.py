@@ -36,6 +36,8 @@ answers = [2, "answers", [[bytes(range(16)), b"\x01" * 16, time, '{"bytesWritten
 first = [2, "root", directory("", None), directory("", None), [bytes(range(16))], [1, None, None, None], [0, []]]
 later = [2, "root", directory("", sha(cbor(leaf))), directory("", None), [b"\xff" * 16, bytes(range(16))],
          [70_000, sha(b"parent"), b"\x0f" * 16, [69_999, sha(b"lost")]], [time - 9, [[sha(cbor(answers)), len(cbor(answers)), time]]]]
+third = [3, "root", directory("", None), directory("", None), [b"\xff" * 16],
+         [3, sha(b"parent"), b"\x0f" * 16, None, ["ada \u00e9", "write a.txt", time]], [0, []]]
 
 # Content-defined boundaries of a megabyte that is the SHA-256 of counters.
 gear = [int.from_bytes(sha(f"fs-algebra gear {byte}".encode())[:4], "big") for byte in range(256)]
@@ -51,6 +53,6 @@ sizes.append(len(data) - start)
 
 here = os.path.dirname(os.path.abspath(__file__))
 golden = {key: {"bytes": cbor(value).hex(), "sha256": sha(cbor(value)).hex()}
-          for key, value in dict(leaf=leaf, deep=deep, branch=branch, index=index, root=root, empty=empty, answers=answers, first=first, later=later).items()}
+          for key, value in dict(leaf=leaf, deep=deep, branch=branch, index=index, root=root, empty=empty, answers=answers, first=first, later=later, third=third).items()}
 with open(os.path.join(here, "nodes.json"), "w") as file:
     json.dump({"deepName": name, "nodes": golden, "chunkSizes": sizes}, file, indent=2); file.write("\n")

@@ -57,11 +57,11 @@ const unfitReason = ({ description, subjects }: Bucket, config: StreamConfig): s
   return config.deny_purge ? "its messages cannot be deleted" : undefined
 }
 
-/** Creates a stream, or checks the settings of one that exists. */
+/** Creates a stream unless it must exist, or checks the settings of one that exists. */
 export const openBucket = (
   connection: StoreConnection,
   bucket: Bucket,
-  { replicas = 1 }: Pick<JetStreamOptions, "replicas">
+  { mustExist = false, replicas = 1 }: Pick<JetStreamOptions, "mustExist" | "replicas">
 ): Effect.Effect<void, StoreError> => {
   const { streams } = connection.manager
   const { description, history = -1, storage = "file", stream, subjects } = bucket
@@ -83,7 +83,12 @@ export const openBucket = (
     .pipe(
       Effect.catchIf(
         (error) => isRefusal(error) && error.code === streamNotFound,
-        () => connection.call(what, () => streams.add(configuration as Parameters<typeof streams.add>[0]))
+        () =>
+          mustExist
+            ? Effect.fail(
+                new StoreError({ reason: "missing", detail: `the server has no stream ${stream}, so there is no store` })
+              )
+            : connection.call(what, () => streams.add(configuration as Parameters<typeof streams.add>[0]))
       ),
       Effect.retry(creationRetryOptions),
       refusedAs(what),

@@ -47,6 +47,8 @@ export interface JetStreamOptions {
   readonly tls?: boolean | { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined
   /** The number of servers with a copy, 1 to 5. Applies when the buckets are created. @default 1 */
   readonly replicas?: number | undefined
+  /** True to fail with `missing` if the buckets do not exist, instead of creating them. @default false */
+  readonly mustExist?: boolean | undefined
   /** The longest wait for a server that cannot be reached. @default "30 seconds" */
   readonly timeout?: Duration.Input | undefined
 }
