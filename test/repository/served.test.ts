@@ -243,8 +243,8 @@ describe("a server of workspaces", () => {
         ["one", "two"]
       )
       for (let i = 2; i < 1000; i++) yield* client(i % 2 === 0 ? "one" : "two").open("name", `h${i}`)
-      yield* refusal(client("one").open("name", "more"), "holds too many files")
-      yield* refusal(client("two").open("name", "more"), "holds too many files")
+      yield* refusal(Effect.scoped(client("one").open("name", "more")), "holds too many files")
+      yield* refusal(Effect.scoped(client("two").open("name", "more")), "holds too many files")
     }).pipe(Effect.scoped)
   )
 
