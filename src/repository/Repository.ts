@@ -161,7 +161,7 @@ export const fork = (from: string, to: string): Effect.Effect<Head, StoreError |
  * the store has lost in another way looks the same. The stream also ends at a commit whose format, version 1, did not record
  * its parent. A fork has commits of its own only.
  *
- * Fails with StoreError `missing` if there is no such workspace or if its newest root is missing, and with `corrupt` if a root
+ * Fails with StoreError `missing` if there is no such workspace, or if its newest root is missing. Fails with `corrupt` if a root
  * is damaged or is not the parent of the next commit. The message names the node.
  *
  * @example

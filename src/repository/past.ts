@@ -88,7 +88,7 @@ export interface CommitInfo {
   readonly root: string
   /** At most 1,024 bytes, except in the newest commit. `undefined` if an earlier version of the format did not record it. */
   readonly author: string | undefined
-  /** As for `author`. */
+  /** The message, with the same limits as the author. */
   readonly message: string | undefined
   /** `undefined` if an earlier version of the format did not record it. */
   readonly committedAt: DateTime.Utc | undefined

@@ -142,7 +142,7 @@ export const noAnswers: KeptAnswers = { forgottenUntil: 0, lists: [] }
 /** The maximum number of nodes with answers to which a root refers. */
 export const maxAnswerLists = 128
 
-/** What the head of the previous commit said beside its root. */
+/** The fields of the previous head beside its root. */
 export interface Replaced {
   readonly author: string
   readonly message: string

@@ -30,12 +30,15 @@ const rethrow = (cause: unknown): never => {
   throw cause
 }
 
+/** Returns the exports of a CommonJS package. Of a bundled package, some bundlers import only the default export. */
+const exportsOf = <M extends object>(module: M): M => (module as { readonly default?: M }).default ?? module
+
 export const importPackages = async () => {
   const [transport, jetstream] = await Promise.all([
     import("@nats-io/transport-node").catch(rethrow),
     import("@nats-io/jetstream").catch(rethrow)
   ])
-  return { transport, jetstream }
+  return { transport: exportsOf(transport), jetstream: exportsOf(jetstream) }
 }
 
 export type Packages = Awaited<ReturnType<typeof importPackages>>
