@@ -545,6 +545,7 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
 const notRun: Readonly<Record<string, string>> = {
   correctReport: "needs a store of buckets: test/backends/bucket runs the same calls on two",
   publishNote: "needs an SSH server: it is run below where there is one",
+  journalInBucket: "needs a store of buckets: test/repository/stores/bucket.test.ts runs the laws of contents on one",
   onPostgres: "needs a server of Postgres: test/repository/stores runs the laws on one",
   serveWorkspaces: "needs Postgres: test/repository/workspaces.processes.test.ts runs three such runners",
   noted: "needs a runner: test/repository/workspaces.processes.test.ts runs such clients",
