@@ -12,7 +12,7 @@ import type { Outcome, Peer } from "./peer.ts"
 const wanted = 7
 const most = 11
 /** Peers that take longer than this get three samples, since precision matters less for them. */
-const patienceMs = 5000
+const longSampleMs = 5000
 
 interface Sample extends Clocks.Spent {
   readonly outcome: Outcome
@@ -59,9 +59,9 @@ const summary = (all: ReadonlyArray<Sample>): Timing => {
  * more.
  */
 const enough = (samples: ReadonlyArray<Sample>, warm: Clocks.Spent): boolean => {
-  if (warm.ms > patienceMs) return samples.length >= 3
+  if (warm.ms > longSampleMs) return samples.length >= 3
   if (samples.filter(({ disturbed }) => !disturbed).length >= wanted) return true
-  return samples.length >= wanted && samples.reduce((sum, { ms }) => sum + ms, 0) > patienceMs
+  return samples.length >= wanted && samples.reduce((sum, { ms }) => sum + ms, 0) > longSampleMs
 }
 
 export const measure = async (peers: ReadonlyArray<Peer>): Promise<ReadonlyArray<Timing>> => {

@@ -34,11 +34,11 @@ const guardReader = (reader: Socket.Reader, connection: NodeHttp.IncomingMessage
   const parser = Frames.make({ acceptsLines: true }).makeUnsafe()
   let isStranger = true
   const end = () => void connection.destroy()
-  const patience = setTimeout(end, maxStrangerMillis)
+  const timer = setTimeout(end, maxStrangerMillis)
   let reading: NodeJS.Timeout | undefined
   const stop = () => {
     isStranger = false
-    clearTimeout(patience)
+    clearTimeout(timer)
     clearTimeout(reading)
     connection.off("data", watch)
     if (reading !== undefined) connection.resume()

@@ -37,7 +37,7 @@ export interface Options {
   /** The time without a request after which a workspace is closed. @default 5 minutes */
   readonly idle?: Duration.Input | undefined
   /** The time in which a workspace must open. @default 8 seconds, which is less than clients wait */
-  readonly patience?: Duration.Input | undefined
+  readonly openTimeout?: Duration.Input | undefined
 }
 
 /** The largest cache of one workspace, in bytes. */
@@ -47,7 +47,7 @@ const cacheBytes = 8 * 1024 * 1024
 const checkMillis = 1000
 
 /** The longest wait for that look. A store that is away for a while does not hide what is known. */
-const checkPatience = "2 seconds"
+const checkTimeout = "2 seconds"
 
 type Answers = ReturnType<typeof remoteHandlers>
 type Answer = (payload: object, options: object) => Effect.Effect<unknown, unknown> & Stream.Stream<unknown, unknown>
@@ -133,7 +133,7 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
         return { workspace, answers, instance }
       }).pipe(
         Effect.mapError(toUnavailable),
-        Effect.timeoutOrElse({ duration: options.patience ?? "8 seconds", orElse: () => Effect.fail(tooSlow) }),
+        Effect.timeoutOrElse({ duration: options.openTimeout ?? "8 seconds", orElse: () => Effect.fail(tooSlow) }),
         Scope.provide(scope)
       )
 
@@ -192,7 +192,7 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
           if (Math.abs(now - entry.checkedAt) < checkMillis) return opened
           entry.checkedAt = now
           const state = yield* workspace.state.pipe(
-            Effect.timeoutOrElse({ duration: checkPatience, orElse: () => Effect.succeed("present" as const) }),
+            Effect.timeoutOrElse({ duration: checkTimeout, orElse: () => Effect.succeed("present" as const) }),
             Effect.orElseSucceed(() => "present" as const)
           )
           if (state === "present") return opened

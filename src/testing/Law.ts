@@ -245,9 +245,12 @@ export const noted = <Self extends Algebra>(of: Algebra, self: Self): Self => re
  *
  * @since 0.1.0
  */
-export const Patience: Context.Reference<Duration.Input> = Context.Reference<Duration.Input>("fs-algebra/testing/Patience", {
-  defaultValue: () => "30 seconds"
-})
+export const LawTimeout: Context.Reference<Duration.Input> = Context.Reference<Duration.Input>(
+  "fs-algebra/testing/LawTimeout",
+  {
+    defaultValue: () => "30 seconds"
+  }
+)
 
 /**
  * Returns a law from a program on a filesystem. The law is broken if the program fails, dies or does not end in time.
@@ -259,14 +262,14 @@ export const make = (
   body: (fs: Algebra, port: Backend) => Effect.fn.Return<void, unknown, Scope.Scope>
 ): Law => ({
   ...head,
-  check: Effect.flatMap(Effect.all([Filesystem, Patience]), ([self, patience]) => {
+  check: Effect.flatMap(Effect.all([Filesystem, LawTimeout]), ([self, timeout]) => {
     const calls: Array<string> = []
     const fs = recordCalls(self, calls)
     const port = recordCalls(self.port, calls, "port.")
     recordedCalls.set(fs, calls)
     unrecordedPorts.set(port, self.port)
     return Effect.catchCause(
-      Effect.timeout(Effect.scoped(Effect.gen(() => body(fs, port))), patience),
+      Effect.timeout(Effect.scoped(Effect.gen(() => body(fs, port))), timeout),
       (cause): Effect.Effect<never, LawBroken> =>
         Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.fail(toLawBroken(head.name, head.ref, calls, cause))
     )

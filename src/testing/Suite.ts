@@ -13,7 +13,7 @@ import type * as Scope from "effect/Scope"
 import type { Filesystem } from "../filesystem/Filesystem.ts"
 import { agreement } from "./Agreement.ts"
 import type { Files } from "./Files.ts"
-import { type Law, Patience, verdict } from "./Law.ts"
+import { type Law, LawTimeout, verdict } from "./Law.ts"
 import { laws } from "./Laws.ts"
 import { policyLaws, type PolicyOptions } from "./Policies.ts"
 import { storeLaws, type StoreLaw, type StoreServices, type StoreSizes } from "./StoreLaws.ts"
@@ -143,7 +143,7 @@ export const storeSuite = <E, E2>(
       it(law.name, { timeout: lawTimeoutMillis }, async (context) => {
         if (law.needsSharing && sizes.isShared === false) return context.skip("each build of the layer makes new stores")
         const check = Effect.flatMap(makePlace, (layer) => law.check(layer, sizes))
-        await Effect.runPromise(Effect.scoped(Effect.provideService(check, Patience, lawTimeoutMillis - 10_000)))
+        await Effect.runPromise(Effect.scoped(Effect.provideService(check, LawTimeout, lawTimeoutMillis - 10_000)))
       })
     }
   })

@@ -5,7 +5,7 @@ import { type Algebra, decorate, make } from "../../src/filesystem/Filesystem.ts
 import { subdirectory, traced } from "../../src/filesystem/Decorator.ts"
 import { overlay } from "../../src/filesystem/Overlay.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
-import { type Law, Patience, verdict } from "../../src/testing/Law.ts"
+import { type Law, LawTimeout, verdict } from "../../src/testing/Law.ts"
 import { overHost, overMemory, readOnlyBranch, thirteen } from "./branches.ts"
 import { beyond, reasonFor } from "./branchThirteen.ts"
 
@@ -63,7 +63,7 @@ describe("Branch with only the thirteen basic kinds of entry", () => {
       for (const law of skipped) {
         const found = yield* Effect.provideService(
           Effect.provide(verdict(law), thirteen, { local: true }),
-          Patience,
+          LawTimeout,
           "10 seconds"
         )
         assert.notStrictEqual(found._tag, "Held", law.name)

@@ -101,8 +101,8 @@ describe("the laws of the kit", () => {
     Effect.gen(function* () {
       const hanging = decorated((self) => ({ ...self, version: () => Effect.never }))
       const law = named("an empty file has a version")
-      const { Patience } = yield* Effect.promise(() => import("../../src/testing/Law.ts"))
-      const found = yield* verdict(law).pipe(Effect.provide(hanging), Effect.provideService(Patience, "10 millis"))
+      const { LawTimeout } = yield* Effect.promise(() => import("../../src/testing/Law.ts"))
+      const found = yield* verdict(law).pipe(Effect.provide(hanging), Effect.provideService(LawTimeout, "10 millis"))
       assert.strictEqual(found._tag, "Broken")
     })
   )

@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { decorate, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import { ioError } from "../../src/model/Fault.ts"
-import { type Ability, Bench, type Law, Patience, verdict } from "../../src/testing/Law.ts"
+import { type Ability, Bench, type Law, LawTimeout, verdict } from "../../src/testing/Law.ts"
 import { laws } from "../../src/testing/Laws.ts"
 import { type PolicyLaw, policyLaws } from "../../src/testing/Policies.ts"
 import { simulated } from "../backends/windows/windowsHost.ts"
@@ -99,7 +99,7 @@ const mutated = (base: Base, { of }: Mutant): Base =>
 /** Tests whether the mutant breaks the law. On a slow machine a timeout counts only for mutants that hang. */
 const breaks = ({ base, law }: Subject, mutant: Mutant): Effect.Effect<boolean, unknown> =>
   verdict(law).pipe(
-    Effect.provideService(Patience, "1 second"),
+    Effect.provideService(LawTimeout, "1 second"),
     Effect.provide(mutated(base, mutant), { local: true }),
     Effect.map((found) => found._tag === "Broken" && (mutant.hangs === true || found.error.expected !== "an end"))
   )

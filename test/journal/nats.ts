@@ -62,7 +62,7 @@ const answers = (port: number, name: string): Promise<boolean> =>
   })
 
 /** The longest wait for a server, in milliseconds. A start takes less than a second on a quiet machine. */
-const patienceMillis = 20_000
+const timeoutMillis = 20_000
 
 export interface Server {
   readonly port: number
@@ -138,13 +138,13 @@ export const startServer = async ({
     return false
   }
   const start = async (): Promise<void> => {
-    const until = performance.now() + patienceMillis
+    const until = performance.now() + timeoutMillis
     while (performance.now() < until) {
       if (await startOnce(until)) return
       await sleep(100)
     }
     const said = Fs.existsSync(log) ? Fs.readFileSync(log, "utf8").split("\n").slice(-20).join("\n") : "nothing"
-    throw new Error(`nats-server has not answered on port ${port} for ${patienceMillis / 1000} seconds. It said:\n${said}`)
+    throw new Error(`nats-server has not answered on port ${port} for ${timeoutMillis / 1000} seconds. It said:\n${said}`)
   }
   await start()
   servers.push(kill)

@@ -42,7 +42,7 @@ if (!wanted)
  * The timeout in milliseconds. Building, checking and installing the package takes half a minute, and several on a busy
  * machine.
  */
-const patience = 600_000
+const timeoutMillis = 600_000
 
 describe.runIf(wanted)("the package, installed in another directory,", () => {
   const scratch = mkdtempSync(join(tmpdir(), "fs-algebra-pack-"))
@@ -68,7 +68,7 @@ describe.runIf(wanted)("the package, installed in another directory,", () => {
       assert.strictEqual(lint.status, 0, lint.stdout + lint.stderr)
       assert.match(lint.stdout, /All good/)
     },
-    patience
+    timeoutMillis
   )
 
   it(
@@ -87,7 +87,7 @@ describe.runIf(wanted)("the package, installed in another directory,", () => {
         "node22@npm:node@22.19.0"
       )
     },
-    patience
+    timeoutMillis
   )
 
   it("has types that check without skipLibCheck", () => {

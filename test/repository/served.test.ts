@@ -134,7 +134,10 @@ describe("a server of workspaces", () => {
       const heads = Context.get(stores, HeadStore)
       let isHung = true
       const get: typeof heads.get = (name) => (name === "hung" && isHung ? Effect.never : heads.get(name))
-      const client = yield* serving(Context.add(stores, HeadStore, { ...heads, get }), { patience: "100 millis", maxOpen: 2 })
+      const client = yield* serving(Context.add(stores, HeadStore, { ...heads, get }), {
+        openTimeout: "100 millis",
+        maxOpen: 2
+      })
       const waiting = yield* Effect.forkChild(refusal(client("hung").read("name"), "does not answer in time"))
       assert.strictEqual(yield* client("team").read("name"), "team")
       yield* client("team").write("a", "a")

@@ -1,7 +1,7 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import type { Browser, Page } from "playwright-core"
 import { hasChromium, launch } from "../debug/browser/chromium.ts"
-import { forWeb, patience } from "./engines.ts"
+import { forWeb, timeoutMillis } from "./engines.ts"
 import { expected } from "./expected.ts"
 
 const call = `(async () => ({
@@ -27,19 +27,23 @@ describe.skipIf(!hasChromium("the library in a browser"))("the library in Chromi
     assert.deepStrictEqual(features, expected)
   }
 
-  it("keeps every law in memory, and makes archives, snapshots and tools, in a page", { timeout: patience }, async () => {
+  it("keeps every law in memory, and makes archives, snapshots and tools, in a page", { timeout: timeoutMillis }, async () => {
     await page.addScriptTag({ content: script })
     passes(await page.evaluate(call))
   })
 
-  it("keeps every law in memory, and makes archives, snapshots and tools, in a worker", { timeout: patience }, async () => {
-    const source = `${script}\n${call}.then((answer) => postMessage(answer), (error) => postMessage(String(error)))`
-    passes(
-      await page.evaluate(`new Promise((resolve, reject) => {
+  it(
+    "keeps every law in memory, and makes archives, snapshots and tools, in a worker",
+    { timeout: timeoutMillis },
+    async () => {
+      const source = `${script}\n${call}.then((answer) => postMessage(answer), (error) => postMessage(String(error)))`
+      passes(
+        await page.evaluate(`new Promise((resolve, reject) => {
         const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(source)}], { type: "text/javascript" })))
         worker.onmessage = ({ data }) => resolve(data)
         worker.onerror = ({ message }) => reject(new Error(message))
       })`)
-    )
-  })
+      )
+    }
+  )
 })

@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { patience, runOnHost } from "./engines.ts"
+import { timeoutMillis, runOnHost } from "./engines.ts"
 import { isInstalled } from "./installed.ts"
 import { expected } from "./expected.ts"
 
 describe.runIf(isInstalled("deno"))("the library in Deno", () => {
   it(
     "keeps every law except those of names that are not UTF-8, in memory and on a host, and makes archives, snapshots and tools",
-    { timeout: patience },
+    { timeout: timeoutMillis },
     async () => {
       const { features, host, memory } = await runOnHost("deno", {
         args: ["run", "-A", "--no-config", "--no-remote"],

@@ -55,14 +55,14 @@ export const scratch = (): { readonly path: string; readonly remove: () => void 
 }
 
 /** The timeout of a run in milliseconds. A run takes seconds, but minutes on a busy machine. */
-export const patience = 400_000
+export const timeoutMillis = 400_000
 
 const run = (program: string, args: ReadonlyArray<string>, env: Record<string, string>): Promise<unknown> =>
   new Promise((resolve, reject) => {
     execFile(
       program,
       args,
-      { env: { ...process.env, ...env }, maxBuffer: 1e8, timeout: patience - 10_000, killSignal: "SIGKILL" },
+      { env: { ...process.env, ...env }, maxBuffer: 1e8, timeout: timeoutMillis - 10_000, killSignal: "SIGKILL" },
       (error, out, err) => {
         if (error === null) resolve(JSON.parse(out))
         else reject(new Error(`${error.message}\n${out}\n${err}`))

@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
-import { binary, forWeb, patience, scratch } from "./engines.ts"
+import { binary, forWeb, timeoutMillis, scratch } from "./engines.ts"
 import { isInstalled } from "./installed.ts"
 import { expected } from "./expected.ts"
 
@@ -64,7 +64,7 @@ describe.runIf(isInstalled("workerd"))("the library in workerd", () => {
   ] as const) {
     it(
       `keeps every law in memory, and makes archives, snapshots and tools, ${hasNode ? "with" : "without"} Node's modules`,
-      { timeout: patience },
+      { timeout: timeoutMillis },
       async () => {
         const body = JSON.stringify({ programs: 20, hasThreads: false })
         const answer = await fetch(`http://127.0.0.1:${ports.get(service)}`, { method: "POST", body })

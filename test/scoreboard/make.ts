@@ -20,7 +20,7 @@ if (unknown !== undefined) {
 const module = new URL("./subjects.ts", import.meta.url)
 const rows: Array<Row> = []
 for (const subject of subjects.filter(({ name }) => wanted.length === 0 || wanted.includes(name))) {
-  const outcomes = await score(subject.name, { module, checks, patience: 30 })
+  const outcomes = await score(subject.name, { module, checks, timeoutSeconds: 30 })
   const row = { subject, outcomes: new Map(checks.map(({ name }, index) => [name, outcomes[index]!])) }
   rows.push(row)
   const broken = checks.filter(({ name }) => row.outcomes.get(name)?._tag === "Broken")

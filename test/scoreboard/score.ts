@@ -18,12 +18,12 @@ export interface Options {
   readonly module: URL
   readonly checks: ReadonlyArray<Check>
   /** The seconds after which a law counts as broken. The process of a law that blocks is ended after twice the time. */
-  readonly patience: number
+  readonly timeoutSeconds: number
 }
 
-const start = async ({ module, patience }: Options, name: string): Promise<ChildProcess> => {
+const start = async ({ module, timeoutSeconds }: Options, name: string): Promise<ChildProcess> => {
   const program = fileURLToPath(new URL("./worker.ts", import.meta.url))
-  const child = fork(program, [module.href, name, String(patience)], { stdio: ["ignore", "ignore", "inherit", "ipc"] })
+  const child = fork(program, [module.href, name, String(timeoutSeconds)], { stdio: ["ignore", "ignore", "inherit", "ipc"] })
   const first = await Promise.race([once(child, "message"), once(child, "exit").then(() => undefined)])
   if (first === undefined) throw new Error(`The process for ${name} ended before its first law.`)
   return child
@@ -52,7 +52,7 @@ export const score = async (name: string, options: Options): Promise<ReadonlyArr
   try {
     for (const { name: law } of options.checks) {
       if (child.exitCode !== null || child.signalCode !== null || child.killed) child = await start(options, name)
-      outcomes.push(await ask(child, law, options.patience * (law === randomPrograms.name ? 20 : 2)))
+      outcomes.push(await ask(child, law, options.timeoutSeconds * (law === randomPrograms.name ? 20 : 2)))
     }
   } finally {
     child.kill("SIGKILL")

@@ -35,7 +35,7 @@ describe("the scoreboard", () => {
 
   it("states for memfs that each law of a chapter is held, broken or not applicable", { timeout: 300_000 }, async () => {
     const [chapter] = chapters
-    const outcomes = await score("memfs", { module, checks: chapter!.checks, patience: 30 })
+    const outcomes = await score("memfs", { module, checks: chapter!.checks, timeoutSeconds: 30 })
     assert.strictEqual(outcomes.length, chapter!.checks.length)
     assert.isAbove(outcomes.filter(({ _tag }) => _tag === "Held").length, 20)
     const needing = new Set(laws.filter(({ needs }) => needs.includes("case insensitive")).map(({ name }) => name))
@@ -45,7 +45,7 @@ describe("the scoreboard", () => {
   })
 
   it("finds a planted defect", { timeout: 300_000 }, async () => {
-    const options = { module: planted, checks: named(written, missing, randomPrograms.name), patience: 30 }
+    const options = { module: planted, checks: named(written, missing, randomPrograms.name), timeoutSeconds: 30 }
     assert.deepStrictEqual(tagsOf(await score("sound", options)).slice(0, 2), ["Held", "Held"])
     const [first, ...others] = await score("short", options)
     assert.include(whyOf(first), written)
@@ -53,7 +53,7 @@ describe("the scoreboard", () => {
   })
 
   it("counts a law as broken if it blocks, never ends, ends its process or throws later", { timeout: 300_000 }, async () => {
-    const options = { module: planted, checks: named(written), patience: 1 }
+    const options = { module: planted, checks: named(written), timeoutSeconds: 1 }
     for (const name of ["endless", "ending", "straying"]) {
       assert.deepStrictEqual(tagsOf(await score(name, options)), ["Broken"], name)
     }

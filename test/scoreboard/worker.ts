@@ -3,12 +3,12 @@ import * as Effect from "effect/Effect"
 import { setImmediate } from "node:timers/promises"
 import { agreement } from "../../src/testing/Agreement.ts"
 import { laws } from "../../src/testing/Laws.ts"
-import { Patience, verdict } from "../../src/testing/Law.ts"
+import { LawTimeout, verdict } from "../../src/testing/Law.ts"
 import { randomPrograms } from "./chapters.ts"
 import type { Asked, Outcome } from "./score.ts"
 import type { Subject } from "./subjects.ts"
 
-const [, , module = "", name = "", patience = "10"] = process.argv
+const [, , module = "", name = "", timeout = "10"] = process.argv
 await import("../sameRuns.ts")
 const { subjects } = (await import(module)) as { readonly subjects: ReadonlyArray<Subject> }
 const subject = subjects.find((subject) => subject.name === name)
@@ -26,7 +26,7 @@ const outcomeOf = async (law: string): Promise<Outcome> => {
   if (law === randomPrograms.name) return ofRandomPrograms()
   const found = await Effect.runPromise(
     verdict(laws.find(({ name }) => name === law)!).pipe(
-      Effect.provideService(Patience, `${Number(patience)} seconds`),
+      Effect.provideService(LawTimeout, `${Number(timeout)} seconds`),
       Effect.provide(subject.layer, { local: true })
     )
   )

@@ -25,7 +25,7 @@ const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 const programs = isSoak ? 2000 : 30
 const seed = Math.floor(Math.random() * 2 ** 31)
 const agrees = `${programs} random programs agree with the model`
-const patience = isSoak ? 7_200_000 : 600_000
+const timeoutMillis = isSoak ? 7_200_000 : 600_000
 
 /** The parts of each Windows Node, in order; the two Nodes run at the same time. */
 const runs: ReadonlyArray<ReadonlyArray<string>> = [
@@ -61,12 +61,12 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
         }
         const file = join(place, `${i}.json`)
         writeFileSync(file, JSON.stringify(job))
-        return run(program, [asWindows(file)], join(place, `${i}.log`), patience)
+        return run(program, [asWindows(file)], join(place, `${i}.log`), timeoutMillis)
       })
     )
     ends = ended.filter((end) => end !== undefined)
     outcomes = new Map(runs.flatMap((_, i) => (existsSync(outOf(i)) ? [...read(readFileSync(outOf(i), "utf8"))] : [])))
-  }, patience)
+  }, timeoutMillis)
 
   afterAll(() => clear())
 

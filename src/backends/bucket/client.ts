@@ -29,7 +29,7 @@ export interface Credentials {
 }
 
 /** The retries and timeouts of a client. */
-export interface Patience {
+export interface Timings {
   /** The maximum number of attempts for a request. */
   readonly attempts: number
   /** The timeout of one attempt, including its answer. Each 128 KiB of a request's body add one second. */
@@ -41,14 +41,14 @@ export interface Patience {
   readonly pauseMillis: number
 }
 
-export const defaultPatience: Patience = { attempts: 6, requestMillis: 30_000, pauseMillis: 100 }
+export const defaultTimings: Timings = { attempts: 6, requestMillis: 30_000, pauseMillis: 100 }
 
 export interface Target {
   readonly bucket: string
   readonly endpoint: string
   readonly region: string
   readonly credentials: Credentials | undefined
-  readonly patience: Patience
+  readonly timings: Timings
 }
 
 export interface Call {
@@ -261,7 +261,7 @@ const defaultMaxBytes = 16 * 1024 * 1024
 /** Makes a client. Fails with Unavailable if the credentials need the package aws4fetch, and it is not installed. */
 export const make = (target: Target): Effect.Effect<Client, Fault> =>
   Effect.gen(function* () {
-    const { credentials, patience, region } = target
+    const { credentials, timings, region } = target
     const signer = credentials === undefined ? undefined : yield* loadSigner
     const http = yield* Effect.provide(HttpClient.HttpClient, FetchHttpClient.layer)
     /** The signing keys that are derived from the secret, one for each day. */
@@ -338,7 +338,7 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
           )
         }),
         Effect.timeoutOrElse({
-          duration: patience.requestMillis + Math.floor((call.workBytes ?? call.body?.length ?? 0) / 131_072) * 1000,
+          duration: timings.requestMillis + Math.floor((call.workBytes ?? call.body?.length ?? 0) / 131_072) * 1000,
           orElse: () =>
             Effect.succeed(
               lost({ _tag: "Timeout", detail: `the store at ${target.endpoint} did not answer in time; try again later` })
@@ -360,7 +360,7 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
 
     const pause = (done: number): Effect.Effect<void> =>
       Effect.flatMap(Random.nextBetween(0.5, 1), (part) =>
-        Effect.sleep(Math.min(10_000, patience.pauseMillis * 2 ** (done - 1)) * part)
+        Effect.sleep(Math.min(10_000, timings.pauseMillis * 2 ** (done - 1)) * part)
       )
 
     const refused = (answer: Answer): Effect.Effect<never, Fault> =>
@@ -368,7 +368,7 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
 
     const send = (call: Call, done = 0, isRepeated = false): Effect.Effect<Answer, Fault> =>
       Effect.flatMap(attempt(call, isRepeated), (result): Effect.Effect<Answer, Fault> => {
-        const isLast = done + 1 >= patience.attempts
+        const isLast = done + 1 >= timings.attempts
         if (result._tag === "Lost") {
           return isLast ? Effect.fail(result.fault) : Effect.andThen(pause(done + 1), send(call, done + 1, true))
         }
@@ -384,7 +384,7 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
       send: (call) => send(call),
       refused,
       faultOf: (refusal) => faultOf(target, refusal),
-      attempts: patience.attempts,
+      attempts: timings.attempts,
       pause,
       sourceOf: (key) => `/${encode(target.bucket)}${encodeKey(key)}`
     }

@@ -216,7 +216,7 @@ export interface Objects {
    */
   readonly removeMany: (keys: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Failed> | undefined, Fault>
   /** The maximum number of attempts of a deletion, and the pause after each attempt. */
-  readonly patience: Pick<Client, "attempts" | "pause">
+  readonly timings: Pick<Client, "attempts" | "pause">
   /**
    * Copies an object of at most 5 GiB in the store, if it still has the tag. Returns `Refused` if the condition on the source
    * or the target failed.
@@ -314,7 +314,7 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
 
   return {
     head,
-    patience: { attempts, pause },
+    timings: { attempts, pause },
     removeMany: (keys) => {
       const objects = keys.map((key) => `<Object><Key>${escapeXml(key)}</Key></Object>`)
       const body = encoder.encode(

@@ -52,7 +52,7 @@ export interface BucketOptions extends CommonOptions {
 
 /** The settings that only tests change. */
 export interface Tuning {
-  readonly patience?: Partial<Client.Patience>
+  readonly timings?: Partial<Client.Timings>
   readonly sizes?: Partial<Port.Sizes>
 }
 
@@ -124,7 +124,7 @@ const openObjects = (
       endpoint,
       region: options.region ?? "us-east-1",
       credentials: options.credentials ?? (yield* credentialsFromConfig),
-      patience: { ...Client.defaultPatience, ...tuning.patience }
+      timings: { ...Client.defaultTimings, ...tuning.timings }
     })
     const objects = Objects.make(client)
     yield* objects.list({ prefix, limit: 1 })

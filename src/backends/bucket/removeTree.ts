@@ -78,11 +78,11 @@ export const makeRemoveTree = ({ headOf, keepParent, settings, unreachable }: Me
             takesBatches = false
             return removeEach(keys)
           }
-          const isLast = done + 1 >= objects.patience.attempts
+          const isLast = done + 1 >= objects.timings.attempts
           const final = failed.find(({ isTransient }) => isLast || !isTransient)
           if (final !== undefined) return Effect.fail(at(final.key ?? directory, final.fault))
           if (failed.length === 0) return Effect.void
-          return Effect.andThen(objects.patience.pause(done + 1), removeBatch(remaining(keys, failed), done + 1))
+          return Effect.andThen(objects.timings.pause(done + 1), removeBatch(remaining(keys, failed), done + 1))
         })
       }
 

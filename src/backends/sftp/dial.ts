@@ -7,7 +7,7 @@ import type { Fault } from "../../model/FsError.ts"
 import { codeOf } from "../../model/realms.ts"
 import { FsPromises } from "../../runtime/node.ts"
 import { algorithmsFor, type KnownHosts, parseKnownHosts, refusal } from "./hostKeys.ts"
-import type { Dial, DialFailure, Patience } from "./link.ts"
+import type { Dial, DialFailure, Timings } from "./link.ts"
 import type { Transport } from "./session.ts"
 
 export interface Server {
@@ -67,7 +67,7 @@ const failureOf = (error: Error & { readonly level?: string }, { host, port, use
   return passing(unavailable(`the server ${at} cannot be reached (${why}); check the address and the network`))
 }
 
-export const dialWith = (ssh2: typeof Ssh2, server: Server, { connectMillis, keepAliveMillis }: Patience): Dial =>
+export const dialWith = (ssh2: typeof Ssh2, server: Server, { connectMillis, keepAliveMillis }: Timings): Dial =>
   Effect.flatMap(readKnown(server), (known) =>
     Effect.callback<Transport, DialFailure>((resume) => {
       const { agent, host, password, port, privateKey, username } = server

@@ -15,7 +15,7 @@ import { type Failure, type RemotePath } from "./calls.ts"
 import { Lost, Refused, type Session, start, type Transport } from "./session.ts"
 import { Type } from "./wire.ts"
 
-export interface Patience {
+export interface Timings {
   /** The maximum number of attempts to connect. */
   readonly attempts: number
   /**
@@ -31,7 +31,7 @@ export interface Patience {
   readonly keepAliveMillis: number
 }
 
-export const defaultPatience: Patience = {
+export const defaultTimings: Timings = {
   attempts: 5,
   pauseMillis: 200,
   connectMillis: 20_000,
@@ -68,7 +68,7 @@ export const unsure: Fault = unavailable(
   "the connection was lost before the server confirmed the change; before you repeat it, check whether it was made"
 )
 
-export const make = (dial: Dial, patience: Patience): Effect.Effect<Link, Fault, Scope.Scope> =>
+export const make = (dial: Dial, timings: Timings): Effect.Effect<Link, Fault, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     let current: Session | undefined
@@ -84,13 +84,13 @@ export const make = (dial: Dial, patience: Patience): Effect.Effect<Link, Fault,
 
     const pause = (done: number) =>
       Effect.flatMap(Random.nextBetween(0.5, 1), (part) =>
-        Effect.sleep(Math.min(maxPauseMillis, patience.pauseMillis * 2 ** (done - 1)) * part)
+        Effect.sleep(Math.min(maxPauseMillis, timings.pauseMillis * 2 ** (done - 1)) * part)
       )
 
     const connect: Effect.Effect<Session, DialFailure> = Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(restore(dial), (transport) =>
         Effect.mapError(
-          Effect.onExit(restore(start(transport, patience.answerMillis)), (exit) =>
+          Effect.onExit(restore(start(transport, timings.answerMillis)), (exit) =>
             Exit.isSuccess(exit) ? Effect.void : Effect.sync(transport.close)
           ),
           (fault) => ({ fault, isFinal: fault._tag === "IoError" })
@@ -98,12 +98,12 @@ export const make = (dial: Dial, patience: Patience): Effect.Effect<Link, Fault,
       )
     )
 
-    const connectPatiently = (done: number): Effect.Effect<Session, Fault> =>
+    const connectAgain = (done: number): Effect.Effect<Session, Fault> =>
       Effect.catch(connect, ({ fault, isFinal }) =>
-        isFinal || done >= patience.attempts ? Effect.fail(fault) : Effect.andThen(pause(done), connectPatiently(done + 1))
+        isFinal || done >= timings.attempts ? Effect.fail(fault) : Effect.andThen(pause(done), connectAgain(done + 1))
       )
 
-    const open = Effect.tap(connectPatiently(1), (opened) =>
+    const open = Effect.tap(connectAgain(1), (opened) =>
       Effect.sync(() => {
         current = opened
         const owed = [...debts]

@@ -53,7 +53,7 @@ export interface SftpOptions extends CommonOptions {
 
 /** The settings that only tests change. */
 export interface Tuning {
-  readonly patience?: Partial<Link.Patience>
+  readonly timings?: Partial<Link.Timings>
   readonly maxEntries?: number
 }
 
@@ -137,7 +137,7 @@ export const openOver = (
 ): Effect.Effect<Backend, Fault, Scope.Scope> =>
   Effect.gen(function* () {
     const rules = fromOptions(options)
-    const link = yield* Link.make(dial, { ...Link.defaultPatience, ...tuning.patience })
+    const link = yield* Link.make(dial, { ...Link.defaultTimings, ...tuning.timings })
     const limit = tuning.maxEntries ?? maxEntries
     const { extensions, root } = yield* link
       .run((session) =>
@@ -201,7 +201,7 @@ export const open = (
     const shownHost = host.includes(":") ? `[${host}]` : host
     return Effect.flatMap(loadSsh2, (ssh2) =>
       openOver(
-        dialWith(ssh2, { ...options, port }, { ...Link.defaultPatience, ...tuning.patience }),
+        dialWith(ssh2, { ...options, port }, { ...Link.defaultTimings, ...tuning.timings }),
         options,
         (root) => `sftp://${username}@${shownHost}${port === 22 ? "" : `:${port}`}${root}`,
         tuning

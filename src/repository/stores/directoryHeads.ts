@@ -28,7 +28,7 @@ const lock = ProcessLock.make({
 })
 
 /** The maximum wait, in milliseconds, for another process that replaces the same head. */
-const patienceMillis = 30_000
+const timeoutMillis = 30_000
 const maxPauseMillis = 8
 /** The time between two reads of a head. The system does not report all changes on all disks. */
 const pollTime = "1 second"
@@ -135,8 +135,8 @@ export const make = ({ attempt, directory, syncNames, withDraft }: Place): Opera
       for (;;) {
         const answer = yield* attempt(what, () => trySwap(workspace, expected, draft))
         if (answer !== undefined) return answer
-        if ((yield* Clock.currentTimeMillis) - start > patienceMillis) {
-          const detail = `${what}: another process has been replacing this head for ${patienceMillis / 1000} seconds; end that process if it is suspended`
+        if ((yield* Clock.currentTimeMillis) - start > timeoutMillis) {
+          const detail = `${what}: another process has been replacing this head for ${timeoutMillis / 1000} seconds; end that process if it is suspended`
           return yield* new StoreError({ reason: "unavailable", detail })
         }
         yield* ProcessLock.pause(yield* Random.nextBetween(0.5, maxPauseMillis))

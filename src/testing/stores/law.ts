@@ -6,7 +6,7 @@ import type * as Scope from "effect/Scope"
 import * as BlobStore from "../../repository/BlobStore.ts"
 import * as HeadStore from "../../repository/HeadStore.ts"
 import { Broken, show } from "../expect.ts"
-import { LawBroken, Patience, recordCalls } from "../Law.ts"
+import { LawBroken, LawTimeout, recordCalls } from "../Law.ts"
 
 export type StoreServices = BlobStore.BlobStore | HeadStore.HeadStore
 
@@ -66,7 +66,7 @@ const law =
     name,
     needsSharing,
     check: (layer, sizes = {}) =>
-      Effect.flatMap(Patience, (patience) => {
+      Effect.flatMap(LawTimeout, (timeout) => {
         const calls: Array<string> = []
         const recorded = ({ blobs, heads }: Opened, prefix: string): Opened => ({
           blobs: recordCalls(blobs, calls, `${prefix}blobs.`),
@@ -85,7 +85,7 @@ const law =
             })
           )
         })
-        return Effect.catchCause(Effect.timeout(Effect.scoped(run), patience), (cause): Effect.Effect<never, LawBroken> => {
+        return Effect.catchCause(Effect.timeout(Effect.scoped(run), timeout), (cause): Effect.Effect<never, LawBroken> => {
           if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
           const error = Cause.squash(cause)
           const [expected, actual] =

@@ -7,7 +7,7 @@ import { type Algebra, make } from "../../../src/filesystem/Filesystem.ts"
 import { answering, type Fate, proxyTo, type Proxy } from "./proxy.ts"
 import { describeMoto, describeRadosgw, freshPrefix, keysBelow, moto, openAt, radosgw, type Server } from "./servers.ts"
 
-const patience = { attempts: 5, requestMillis: 30_000, pauseMillis: 1 }
+const timings = { attempts: 5, requestMillis: 30_000, pauseMillis: 1 }
 
 const through = (server: () => Promise<Server>) =>
   Effect.gen(function* () {
@@ -18,7 +18,7 @@ const through = (server: () => Promise<Server>) =>
     )
     const prefix = freshPrefix()
     const open = (tuning = {}) =>
-      Effect.map(openAt({ ...direct, endpoint: proxy.endpoint }, { prefix }, { patience: { ...patience, ...tuning } }), make)
+      Effect.map(openAt({ ...direct, endpoint: proxy.endpoint }, { prefix }, { timings: { ...timings, ...tuning } }), make)
     return { direct, proxy, prefix, open, fs: yield* open(), other: make(yield* openAt(direct, { prefix })) }
   })
 
@@ -259,7 +259,7 @@ describe("Bucket.make", () => {
           ({ close }) => Effect.promise(close)
         )
         const error = yield* Effect.flip(
-          openAt({ endpoint: server.endpoint, bucket: "tests" }, { prefix: "" }, { patience: { attempts: 2, pauseMillis: 1 } })
+          openAt({ endpoint: server.endpoint, bucket: "tests" }, { prefix: "" }, { timings: { attempts: 2, pauseMillis: 1 } })
         )
         assert.strictEqual(error._tag, tag)
         assert.include(error.message, text)
@@ -273,7 +273,7 @@ describe("Bucket.make", () => {
       const server = yield* Effect.promise(() => answering(() => ({ status: 200 })))
       yield* Effect.promise(server.close)
       const error = yield* Effect.flip(
-        openAt({ endpoint: server.endpoint, bucket: "tests" }, { prefix: "" }, { patience: { attempts: 2, pauseMillis: 1 } })
+        openAt({ endpoint: server.endpoint, bucket: "tests" }, { prefix: "" }, { timings: { attempts: 2, pauseMillis: 1 } })
       )
       assert.strictEqual(error._tag, "Unavailable")
       assert.include(error.message, "does not answer (ECONNREFUSED); check the endpoint and the network")

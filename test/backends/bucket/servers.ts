@@ -132,10 +132,10 @@ let count = 0
 /** Returns a prefix that no other test uses. */
 export const freshPrefix = (): string => `${process.pid}-${count++}/`
 
-const patience = { attempts: 6, requestMillis: 30_000, pauseMillis: 5 }
+const timings = { attempts: 6, requestMillis: 30_000, pauseMillis: 5 }
 
 export const openAt = (server: Server, options: Partial<BucketOptions> & { readonly prefix: string }, tuning: Tuning = {}) =>
-  open({ ...server, credentials, ...options }, { ...tuning, patience: { ...patience, ...tuning.patience } })
+  open({ ...server, credentials, ...options }, { ...tuning, timings: { ...timings, ...tuning.timings } })
 
 /** A layer on a fresh prefix of a server, with a bench that stores a key that no path can express. */
 export const layerOn = (

@@ -34,7 +34,7 @@ const ground = (server: typeof moto, options: Partial<BucketOptions> = {}, tunin
     const port = yield* openAt(
       at,
       { ...options, prefix },
-      { ...tuning, patience: { attempts: 4, pauseMillis: 1, ...tuning.patience } }
+      { ...tuning, timings: { attempts: 4, pauseMillis: 1, ...tuning.timings } }
     )
     const requests: Array<Request> = []
     const decide = (fate: (request: Request) => Fate): void => {
@@ -521,7 +521,7 @@ describeRadosgw("a copy within the store", () => {
         {},
         {
           ...small,
-          patience: { attempts: 60, pauseMillis: 5 }
+          timings: { attempts: 60, pauseMillis: 5 }
         }
       )
       const source = (text: string) => Effect.promise(() => putForeign(direct, `${prefix}from`, text))

@@ -208,7 +208,7 @@ describeSftp("Sftp on a server that is killed and restarted", () => {
           ? Effect.fail({ fault: { _tag: "Unavailable", detail: "away" } as const, isFinal: false })
           : pipe((piped) => void (child = piped.child))
       )
-      const fs = make(yield* openPiped(root, {}, { patience: { attempts: 2, pauseMillis: 1 } }, dial))
+      const fs = make(yield* openPiped(root, {}, { timings: { attempts: 2, pauseMillis: 1 } }, dial))
       isAway = true
       child!.kill("SIGKILL")
       assert.strictEqual((yield* Effect.flip(fs.write("a", "x")))._tag, "Unavailable")
@@ -222,7 +222,7 @@ describeSftp("Sftp on a server that is killed and restarted", () => {
     Effect.gen(function* () {
       const root = yield* directory
       const between = passing()
-      const fs = make(yield* openPiped(root, {}, { patience: { answerMillis: 200, attempts: 1 } }, through(pipe(), between)))
+      const fs = make(yield* openPiped(root, {}, { timings: { answerMillis: 200, attempts: 1 } }, through(pipe(), between)))
       between.onAnswer = () => new Promise(() => {})
       const error = yield* Effect.flip(fs.mkdir("d"))
       assert.strictEqual(error._tag, "Unavailable")
@@ -238,7 +238,7 @@ describeSftp("Sftp on a server that is killed and restarted", () => {
       const bytes = Buffer.alloc(2 * 1024 * 1024, 7)
       Fs.writeFileSync(join(root, "a"), bytes)
       const between = passing()
-      const fs = make(yield* openPiped(root, {}, { patience: { answerMillis: 200 } }, through(pipe(), between)))
+      const fs = make(yield* openPiped(root, {}, { timings: { answerMillis: 200 } }, through(pipe(), between)))
       between.onAnswer = ({ type }) =>
         type === Type.data ? new Promise((resolve) => setTimeout(() => resolve("pass"), 150)) : "pass"
       const { content: read } = yield* fs.readBytes("a")

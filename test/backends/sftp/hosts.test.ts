@@ -17,13 +17,13 @@ import { make } from "../../../src/filesystem/Filesystem.ts"
 import { directory } from "../../conformance/filesystems.ts"
 import { describeSftp, freePort, openPiped, openSshd, sshd, startSshd } from "./servers.ts"
 
-const patience = { attempts: 2, pauseMillis: 1 }
+const timings = { attempts: 2, pauseMillis: 1 }
 
 const opened = (options: Partial<SftpOptions>) =>
   Effect.gen(function* () {
     const { login } = yield* Effect.promise(sshd)
     const root = yield* directory
-    return make(yield* open({ ...login, root, ...options }, { patience }))
+    return make(yield* open({ ...login, root, ...options }, { timings }))
   })
 
 const refusedWith = (options: Partial<SftpOptions>) => Effect.flip(Effect.scoped(opened(options)))
@@ -55,7 +55,7 @@ describeSftp("Sftp and the keys of servers", () => {
     Effect.gen(function* () {
       const { login } = yield* Effect.promise(sshd)
       const root = yield* directory
-      const port = yield* open({ ...login, root }, { patience })
+      const port = yield* open({ ...login, root }, { timings })
       assert.strictEqual(port.info.root, `sftp://${login.username}@127.0.0.1:${login.port}${root}`)
     }).pipe(Effect.scoped)
   )
@@ -178,7 +178,7 @@ describeSftp("Sftp and the keys of servers", () => {
     Effect.gen(function* () {
       const server = yield* Effect.acquireRelease(Effect.promise(startSshd), ({ kill }) => Effect.promise(kill))
       const root = yield* directory
-      const fs = make(yield* open({ ...server.login, root }, { patience: { attempts: 8, pauseMillis: 20 } }))
+      const fs = make(yield* open({ ...server.login, root }, { timings: { attempts: 8, pauseMillis: 20 } }))
       const acknowledged: Array<number> = []
       const writing = Effect.forEach(
         Array.from({ length: 60 }, (_, nth) => nth),
@@ -280,7 +280,7 @@ const lying = (answer: (type: number, id: number, body: Reader) => Buffer | unde
     openPiped(
       "/",
       {},
-      { maxEntries, patience: { attempts: 1, answerMillis: 500 } },
+      { maxEntries, timings: { attempts: 1, answerMillis: 500 } },
       liar((...all) => (isArmed ? answer(...all) : undefined))
     ),
     (port) => {
@@ -360,7 +360,7 @@ describe("Sftp with a server that sends false answers", () => {
             ? makePacket(Type.extendedReply, id, [1n << 18n, 8n, 8n, 0n])
             : undefined
       )
-      const fault = yield* Effect.flip(openPiped("/", {}, { patience: { attempts: 1 } }, dial))
+      const fault = yield* Effect.flip(openPiped("/", {}, { timings: { attempts: 1 } }, dial))
       assert.deepInclude(fault, { _tag: "IoError", code: "EPROTO" })
     }).pipe(Effect.scoped)
   )
@@ -471,7 +471,7 @@ describe("Sftp with a server that sends false answers", () => {
           return Buffer.alloc(0)
         }
         const dial = Effect.tap(liar(answer), (transport) => Effect.sync(() => (input = transport.input as PassThrough)))
-        const port = yield* openPiped("/", {}, { patience: { attempts: 1, answerMillis: 5_000 } }, dial)
+        const port = yield* openPiped("/", {}, { timings: { attempts: 1, answerMillis: 5_000 } }, dial)
         const whole = yield* port.perform!({ _tag: "Read", path: "a" as never, maxBytes: size })
         reads = 0
         const many = yield* port.perform!({ _tag: "ReadMany", paths: ["a"] as never, maxBytes: size })
@@ -496,7 +496,7 @@ describe("Sftp with a server that sends false answers", () => {
   it.live("the layer fails with Unavailable if the server speaks another version of the protocol", () =>
     Effect.gen(function* () {
       const dial = liar((type) => (type === Type.init ? makePacket(Type.version, 6, []) : undefined))
-      const fault = yield* Effect.flip(openPiped("/", {}, { patience: { attempts: 1 } }, dial))
+      const fault = yield* Effect.flip(openPiped("/", {}, { timings: { attempts: 1 } }, dial))
       assert.deepInclude(fault, { _tag: "Unavailable", detail: "the server speaks version 6 of SFTP instead of 3" })
     }).pipe(Effect.scoped)
   )

@@ -121,8 +121,8 @@ afterAll(async () => {
   guards.clear()
 })
 
-/** Patience for tests: quick reconnections. */
-export const patience = { pauseMillis: 20 }
+/** Timings for tests: quick reconnections. */
+export const timings = { pauseMillis: 20 }
 
 /** The streams of a pipe to a separate server. */
 export interface Piped {
@@ -141,7 +141,7 @@ export type PortOptions = Omit<SftpOptions, "host" | "port" | "username" | "root
 
 /** Opens a directory over a pipe. */
 export const openPiped = (root: string, options: PortOptions = {}, tuning: Tuning = {}, dial: Dial = pipe()) =>
-  openOver(dial, { root, ...options }, (root) => root, { ...tuning, patience: { ...patience, ...tuning.patience } })
+  openOver(dial, { root, ...options }, (root) => root, { ...tuning, timings: { ...timings, ...tuning.timings } })
 
 let sharedClient: Promise<Client> | undefined
 
@@ -174,7 +174,7 @@ export const channel: Dial = Effect.callback((resume) => {
 export const openSshd = (root: string, options: PortOptions = {}, tuning: Tuning = {}) =>
   Effect.gen(function* () {
     const { login } = yield* Effect.promise(sshd)
-    const port = yield* open({ ...login, root, ...options }, { ...tuning, patience: { ...patience, ...tuning.patience } })
+    const port = yield* open({ ...login, root, ...options }, { ...tuning, timings: { ...timings, ...tuning.timings } })
     return { ...port, info: { ...port.info, root } }
   })
 

@@ -282,7 +282,7 @@ describe("each fault of a store breaks the laws that detect it:", () => {
           const law = storeLaws.find((one) => one.name === name)
           assert.isDefined(law, name)
           const answer = yield* Effect.flip(
-            Effect.provideService(law!.check(layer, { isShared: false, largestBytes: 2 << 20 }), Law.Patience, "2 seconds")
+            Effect.provideService(law!.check(layer, { isShared: false, largestBytes: 2 << 20 }), Law.LawTimeout, "2 seconds")
           ).pipe(Effect.option)
           assert.isTrue(Option.isSome(answer), `the store keeps the law: ${name}`)
         }

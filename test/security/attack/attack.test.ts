@@ -12,7 +12,7 @@ import { join } from "node:path"
 import { compile, inNode, type Program } from "./attackers.ts"
 import { isLoud, type Kind, line, play, type Tally } from "./harness.ts"
 import type { Operation } from "./operations.ts"
-import { actsFor, attemptsOf, operationOf, patienceFor, timeoutOf, wanted } from "./scenes.ts"
+import { actsFor, attemptsOf, operationOf, timeLimitOf, timeoutOf, wanted } from "./scenes.ts"
 import { posixHost } from "./subjects.ts"
 
 const canPlay = process.platform === "linux" && Fs.existsSync("/proc/self/fd")
@@ -40,7 +40,7 @@ const sum = (tallies: ReadonlyArray<Tally>, of: (tally: Tally) => number): numbe
 
 const quotaOf = ({ name }: Operation) => ({
   attempts: attemptsOf(name),
-  milliseconds: patienceFor(attemptsOf(name))
+  milliseconds: timeLimitOf(attemptsOf(name))
 })
 
 describe.runIf(canPlay)("PosixHost under attack", () => {

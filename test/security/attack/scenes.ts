@@ -51,7 +51,7 @@ const tries = (operation: string): number =>
 export const attemptsOf = (name: string): number => Math.max(66, Math.ceil(wanted / tries(operationOf(name))))
 
 /** Returns a time limit in milliseconds: a hundred times the need of a busy machine with two processors. */
-export const patienceFor = (attempts: number): number => 30_000 + attempts * 50
+export const timeLimitOf = (attempts: number): number => 30_000 + attempts * 50
 
 export const timeoutOf = ({ operations }: Act): number =>
-  operations.reduce((sum, { name }) => sum + patienceFor(attemptsOf(name)), 60_000)
+  operations.reduce((sum, { name }) => sum + timeLimitOf(attemptsOf(name)), 60_000)
