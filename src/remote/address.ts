@@ -3,6 +3,7 @@ import type * as NodeHttp from "node:http"
 import type * as NodeStream from "node:stream"
 import type * as NodeWorkerThreads from "node:worker_threads"
 import * as Deferred from "effect/Deferred"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -217,6 +218,14 @@ export const clientProtocol = (url: string, token?: Redacted.Redacted): Layer.La
   )
 }
 
+/** Ends a connection quietly if its client disappears. effect's server would log an error with a stack trace. */
+const ignoreLost = <A, E, R>(connection: Effect.Effect<A, E, R>): Effect.Effect<A | void, E, R> =>
+  Effect.catchCause(connection, (cause) =>
+    cause.reasons.every((reason) => Cause.isDieReason(reason) && Socket.isSocketError(reason.defect))
+      ? Effect.void
+      : Effect.failCause(cause)
+  )
+
 /** Provides the server protocol of a Unix socket. */
 export const unixProtocol = (path: string): Layer.Layer<RpcServer.Protocol, Unavailable> =>
   RpcServer.layerProtocolSocketServer.pipe(
@@ -232,7 +241,9 @@ export const unixProtocol = (path: string): Layer.Layer<RpcServer.Protocol, Unav
                 run: (handler) =>
                   server.run((socket) =>
                     Effect.flatMap(Effect.serviceOption(NetSocket), (connection) =>
-                      handler(Option.isNone(connection) ? Frames.withContents(socket) : paced(socket, connection.value))
+                      ignoreLost(
+                        handler(Option.isNone(connection) ? Frames.withContents(socket) : paced(socket, connection.value))
+                      )
                     )
                   )
               })

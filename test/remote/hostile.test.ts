@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as RpcClient from "effect/rpc/RpcClient"
@@ -234,6 +235,31 @@ describe("a server with hostile clients", () => {
         ["d", "large.txt"]
       )
     })
+  )
+
+  it.live("a client that disappears with unread answers is not logged as an error", () =>
+    Effect.gen(function* () {
+      const local = yield* memory
+      yield* local.write("a.txt", "x".repeat(2_000_000))
+      const logged: Array<unknown> = []
+      const address = yield* Effect.provide(
+        serve(local),
+        Logger.layer([Logger.make(({ message }) => void logged.push(message))])
+      )
+      for (let client = 0; client < 10; client++) {
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const send = yield* forge(address)
+            const read = Effect.exit(send("readBytes", { path: "a.txt" }))
+            yield* Effect.forEach(Array.from({ length: 50 }), () => Effect.forkScoped(read), { discard: true })
+            yield* send("stat", { path: "a.txt" })
+          })
+        )
+      }
+      const send = yield* forge(address)
+      yield* send("stat", { path: "a.txt" })
+      assert.deepStrictEqual(logged, [])
+    }).pipe(Effect.scoped)
   )
 
   it.live("the number of watches and streams that clients can keep open is bounded", () =>
