@@ -107,14 +107,14 @@ describe("frames", () => {
   it("are refused if a message refers to bytes outside its content", () => {
     for (const place of ["5", "-1", "0.5", "1e300", "[]", "null", '"4"', "{}"]) {
       const bytes = frame({ json: `{"a":{"$bytes":${place}}}`, content: 4, rest: "abcd" })
-      assert.include(error(() => parser().decode(bytes)).message, "bytes that it does not have", place)
+      assert.include(error(() => parser().decode(bytes)).message, "bytes that it does not contain", place)
     }
     const bytes = frame({ json: '{"a":{"$bytes":3},"__proto__":{"$bytes":1}}', content: 4, rest: "abcd" })
     const [found] = parser().decode(bytes) as [{ a: Uint8Array }]
     assert.deepStrictEqual(found.a, new TextEncoder().encode("abc"))
     assert.strictEqual(Object.getPrototypeOf(found), Object.prototype)
     const twice = frame({ json: '[{"$bytes":3},{"$bytes":3}]', content: 4, rest: "abcd" })
-    assert.include(error(() => parser().decode(twice)).message, "bytes that it does not have")
+    assert.include(error(() => parser().decode(twice)).message, "bytes that it does not contain")
   })
 
   it("with deeply nested messages do not overflow the stack", () => {

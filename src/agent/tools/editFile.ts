@@ -275,7 +275,7 @@ const edits = Schema.Array(
     if_match: optional(Schema.String, "As above")
   })
 ).annotate({
-  description: "Use instead of old_string and new_string; each old_string is searched for in the original text"
+  description: "Use instead of old_string and new_string; each old_string is found in the original text"
 })
 
 const countReplacements = (files: ReadonlyArray<EditedFile>): number =>

@@ -107,6 +107,8 @@ describePostgres("on Postgres", () => {
         const place = { url: server.url }
         const children = ["a", "b"].map((name) => writer({ place, name, fibers: 2 }, false))
         for (let round = 0; round < 3; round++) {
+          // A writer that has not opened the store when the server crashes fails, as it should.
+          yield* Effect.promise(() => Promise.all(children.slice(round).map((child) => child.dots(1))))
           yield* Effect.promise(() => children.at(-1)!.dots(150 * (round + 1)))
           yield* Effect.promise(server.crash)
           yield* Effect.promise(server.start)
