@@ -179,8 +179,10 @@ export const addReport = <A>(
     }
     if (directory.listed === undefined) {
       const listed: Array<Child> = []
-      for (let i = self.start; i < self.end; i++)
-        if ((all[i]! & codes.kind) === 1) listed.push({ name: names[i]!, kind: "directory", addressable: true })
+      for (let i = self.start; i < self.end; i++) {
+        const kind = kindNames[all[i]! & codes.kind]!
+        if (kind === "directory") listed.push({ name: names[i]!, kind, addressable: true })
+      }
       directory.listed = listed
     }
     return directory

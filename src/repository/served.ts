@@ -2,8 +2,9 @@
  * Answers the requests of remote filesystems with the workspaces of stores. A header of each request names the workspace, which
  * the first request opens.
  *
- * Each workspace has its own layer, so one that does not answer delays only its own requests. A workspace without requests is
- * closed after a while, and earlier if many are open.
+ * Each workspace has its own layer, so a workspace that does not answer delays only its own requests. A workspace without
+ * requests is closed after a while, and earlier if another one needs its place. An `RcMap` of effect that is full refuses a new
+ * workspace instead, even if others are idle.
  */
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"

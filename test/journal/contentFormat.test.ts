@@ -1,4 +1,4 @@
-/** Where a journal file has its contents. The journal in `golden` was written by version 0.1 before its contents became a `BlobStore`. */
+/** The layout of the contents of a journal file. The program wrote the journal in `golden` before contents became a store of blobs. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

@@ -227,14 +227,16 @@ const split = (
   length: number,
   largest: number
 ): ReadonlyArray<{ readonly at: number; readonly length: number }> => {
+  if (length === 0) return []
   const count = Math.ceil(length / largest)
   const part = Math.min(largest, Math.ceil(length / count / pageBytes) * pageBytes)
-  return Array.from({ length: Math.ceil(length / part) || 0 }, (_, nth) => ({
+  return Array.from({ length: Math.ceil(length / part) }, (_, nth) => ({
     at: offset + nth * part,
     length: Math.min(part, length - nth * part)
   }))
 }
 
+/** The size of a page in bytes. Parts begin at pages, so that no page of the file is read or written twice. */
 const pageBytes = 4 * 1024
 
 /** The maximum length of a range in one call, in bytes. */

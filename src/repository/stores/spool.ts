@@ -76,20 +76,26 @@ const spool = <E, R>(
     const digest = hasher()
     let chunks: Array<Uint8Array> = []
     let size = 0
+    let written = 0
     let handle: Fs.FileHandle | undefined
+    const flush = Effect.gen(function* () {
+      const target = (handle ??= (yield* openFile).handle)
+      const pending = concatenate(chunks)
+      chunks = []
+      written = size
+      yield* attempt(() => target.writeFile(pending))
+    })
     yield* Stream.runForEach(bytes, (chunk) =>
-      Effect.gen(function* () {
+      Effect.suspend(() => {
         // The source of the stream may use its array again.
         chunks.push(new Uint8Array(chunk))
         digest.update(chunk)
         size += chunk.length
-        if (size <= maxMemoryBytes) return
-        const target = (handle ??= (yield* openFile).handle)
-        const pending = chunks
-        chunks = []
-        for (const part of pending) yield* attempt(() => target.writeFile(part))
+        // A write for each small chunk would cost a system call for each.
+        return size - written > maxMemoryBytes ? flush : Effect.void
       })
     )
+    if (handle !== undefined && written < size) yield* flush
     const file = handle
     const source: Source =
       file === undefined
