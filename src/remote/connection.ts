@@ -31,6 +31,11 @@ export interface Options {
   readonly token?: Redacted.Redacted | undefined
   /** The workspace of a server that serves several. */
   readonly workspace?: string | undefined
+  /**
+   * With `true`, every instance of the server recognizes a repeated change, so a change is sent again to a new instance too. The
+   * default is `false`: only the instance that received a change first recognizes it.
+   */
+  readonly isShared?: boolean | undefined
 }
 
 export interface Connection {
@@ -217,7 +222,7 @@ export const make = (options: Options) =>
 /** Makes a connection that sends its requests with an existing client. */
 export const over = Effect.fnUntraced(function* (client: Client, options: Options) {
   const timeoutMillis = Duration.toMillis(options.timeout ?? "10 seconds")
-  const { token, workspace } = options
+  const { isShared = false, token, workspace } = options
   let headers: Record<string, string> | undefined =
     token === undefined && workspace === undefined
       ? undefined
@@ -275,7 +280,7 @@ export const over = Effect.fnUntraced(function* (client: Client, options: Option
       Effect.suspend(() => attempt("", send("port.info", {}))),
       (info) => {
         instance = info.instance
-        return begun === undefined || begun === instance ? Effect.void : Effect.fail(restarted)
+        return isShared || begun === undefined || begun === instance ? Effect.void : Effect.fail(restarted)
       }
     )
 

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import * as Sharding from "effect/cluster/Sharding"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import type { FsError } from "../../src/model/FsError.ts"
 import { BlobStore, StoreError } from "../../src/repository/BlobStore.ts"
@@ -55,6 +56,39 @@ describe("a workspace of a cluster", () => {
       assert.strictEqual(yield* call.readString({ path: "log.txt" }), "line\n")
       const error = yield* Effect.flip(call.write(append("id", "other\n")))
       assert.strictEqual(error._tag, "InvalidArgument")
+    }).pipe(Effect.provide(sharedRunner))
+  )
+
+  it.live("makes a change on the next owner if the first owner ends before it answers", () =>
+    Effect.gen(function* () {
+      let instance = "first"
+      const sharding = yield* Sharding.Sharding
+      /** The first change that arrives ends its owner, as if the workspace moved to another runner. */
+      const moving = {
+        ...sharding,
+        makeClient: (entity: never) =>
+          Effect.map(sharding.makeClient(entity), (of) => (id: string) => {
+            const calls = of(id) as unknown as Record<string, (...values: Array<unknown>) => Effect.Effect<object>>
+            const info = (...values: Array<unknown>) =>
+              Effect.map(calls["port.info"]!(...values), (answer) => ({ ...answer, instance }))
+            return new Proxy(calls, {
+              get:
+                (_, tag) =>
+                (payload: object, ...rest: Array<unknown>) =>
+                  tag === "port.info"
+                    ? info(payload, ...rest)
+                    : Effect.suspend(() => {
+                        if (instance !== "first" || !("id" in payload)) return calls[tag as string]!(payload, ...rest)
+                        instance = "second"
+                        return Effect.interrupt
+                      })
+            })
+          })
+      } as unknown as Sharding.Sharding["Service"]
+      const fs = yield* Effect.provideService(Workspaces.client("moving"), Sharding.Sharding, moving)
+      yield* fs.write("log.txt", "line\n", { mode: "append" })
+      assert.strictEqual(instance, "second")
+      assert.strictEqual(yield* fs.readString("log.txt"), "line\n")
     }).pipe(Effect.provide(sharedRunner))
   )
 

@@ -115,7 +115,8 @@ export const client = (
         ? sendChange(tag, payload as { readonly id: string }, callOptions)
         : call(tag, payload, callOptions)
     const connection = yield* Connection.over(send as unknown as Connection.Client, {
-      timeout: options.timeout ?? "45 seconds"
+      timeout: options.timeout ?? "45 seconds",
+      isShared: true
     })
     const info = yield* Effect.mapError(connection.hello, toBackendError)
     if (info.version !== version) {
