@@ -7,7 +7,7 @@
 /** Files that start an S3 server. */
 export const buckets = [
   "test/agent/everywhere.buckets.test.ts",
-  "test/backends/bucket/{faults,laws,store,trees}.test.ts",
+  "test/backends/bucket/{answers,faults,killed,laws,store,trees}.test.ts",
   "test/journal/leafBucket.test.ts",
   "test/repository/killed.bucket.test.ts",
   "test/repository/stores/bucket.test.ts"

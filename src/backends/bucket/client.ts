@@ -238,7 +238,10 @@ export const statusOf = (code: string): number => statusOfCode[code] ?? 400
 /** Tests whether the status proves that the request was not applied. */
 const isRejected = (status: number): boolean => status === 429 || status === 503
 
-type Attempt = { readonly _tag: "Answered"; readonly answer: Answer } | { readonly _tag: "Lost"; readonly fault: Fault }
+/** `skewMillis` is the correction of the clock with which the request was signed. */
+type Attempt =
+  | { readonly _tag: "Answered"; readonly answer: Answer; readonly skewMillis: number }
+  | { readonly _tag: "Lost"; readonly fault: Fault }
 
 const lost = (fault: Fault): Attempt => ({ _tag: "Lost", fault })
 
@@ -257,6 +260,9 @@ const tooLarge = (maxBytes: number): Fault =>
 export const hashHeader = "x-amz-content-sha256"
 
 const defaultMaxBytes = 16 * 1024 * 1024
+
+/** The least difference of two clocks, in milliseconds, that can be the reason of a refusal. S3 permits 15 minutes. */
+const leastSkewMillis = 60_000
 
 /** Makes a client. Fails with Unavailable if the credentials need the package aws4fetch, and it is not installed. */
 export const make = (target: Target): Effect.Effect<Client, Fault> =>
@@ -284,7 +290,7 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
           service: "s3",
           region,
           cache,
-          datetime: DateTime.formatIso(DateTime.makeUnsafe(now + skewMillis)).replace(/[:-]|\.\d{3}/g, "")
+          datetime: DateTime.formatIso(DateTime.makeUnsafe(now)).replace(/[:-]|\.\d{3}/g, "")
         }).sign()
         return Object.fromEntries(signed.headers.entries())
       })
@@ -310,7 +316,8 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
     const attempt = (call: Call, isRepeated: boolean): Effect.Effect<Attempt, Fault> =>
       Effect.gen(function* () {
         const url = urlOf(target, call)
-        const headers = yield* sign(call, url, yield* Clock.currentTimeMillis)
+        const signedSkew = skewMillis
+        const headers = yield* sign(call, url, (yield* Clock.currentTimeMillis) + signedSkew)
         const request = HttpClientRequest.make(call.method)(url, {
           headers,
           ...(call.body === undefined
@@ -322,7 +329,11 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
           call.method === "HEAD" ? new Uint8Array() : yield* collect(response.stream, call.maxBytes ?? defaultMaxBytes)
         const error = call.answersLate === true && response.status === 200 ? yield* parseXml(body) : undefined
         const status = error?.name === "Error" ? statusOf(textOf(error, "Code")) : response.status
-        return { _tag: "Answered", answer: { status, headers: response.headers, body, isRepeated } } as const
+        return {
+          _tag: "Answered",
+          answer: { status, headers: response.headers, body, isRepeated },
+          skewMillis: signedSkew
+        } as const
       }).pipe(
         Effect.provideService(HttpClient.TracerPropagationEnabled, false),
         // A redirect would send the request and its content to a server that the options do not name.
@@ -347,14 +358,16 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
       )
 
     /** Corrects `skewMillis` if the store refuses the time of a request. Returns true if the request can be sent again. */
-    const correctClock = (answer: Answer): Effect.Effect<boolean> =>
-      answer.status !== 403 || skewMillis !== 0
+    const correctClock = (answer: Answer, signedSkew: number): Effect.Effect<boolean> =>
+      answer.status !== 403
         ? Effect.succeed(false)
         : Effect.gen(function* () {
             const { code } = yield* refusalOf(answer)
-            const theirs = Date.parse(answer.headers["date"] ?? "")
-            if (code !== "RequestTimeTooSkewed" || Number.isNaN(theirs)) return false
-            skewMillis = theirs - (yield* Clock.currentTimeMillis)
+            const skew = Date.parse(answer.headers["date"] ?? "") - (yield* Clock.currentTimeMillis)
+            // The answer to HEAD has no code. The date then shows whether the time was wrong.
+            const isSkewed = code === "RequestTimeTooSkewed" || (code === "" && Math.abs(skew - signedSkew) > leastSkewMillis)
+            if (!isSkewed || Number.isNaN(skew)) return false
+            skewMillis = skew
             return true
           })
 
@@ -366,18 +379,21 @@ export const make = (target: Target): Effect.Effect<Client, Fault> =>
     const refused = (answer: Answer): Effect.Effect<never, Fault> =>
       Effect.flatMap(refusalOf(answer), (refusal) => Effect.fail(faultOf(target, refusal)))
 
-    const send = (call: Call, done = 0, isRepeated = false): Effect.Effect<Answer, Fault> =>
+    const send = (call: Call, done = 0, isRepeated = false, isCorrected = false): Effect.Effect<Answer, Fault> =>
       Effect.flatMap(attempt(call, isRepeated), (result): Effect.Effect<Answer, Fault> => {
         const isLast = done + 1 >= timings.attempts
         if (result._tag === "Lost") {
-          return isLast ? Effect.fail(result.fault) : Effect.andThen(pause(done + 1), send(call, done + 1, true))
+          return isLast ? Effect.fail(result.fault) : Effect.andThen(pause(done + 1), send(call, done + 1, true, isCorrected))
         }
         const { answer } = result
         if (isTransient(answer.status)) {
           if (isLast) return refused(answer)
-          return Effect.andThen(pause(done + 1), send(call, done + 1, isRepeated || !isRejected(answer.status)))
+          return Effect.andThen(pause(done + 1), send(call, done + 1, isRepeated || !isRejected(answer.status), isCorrected))
         }
-        return Effect.flatMap(correctClock(answer), (again) => (again ? send(call, done, isRepeated) : Effect.succeed(answer)))
+        if (isCorrected) return Effect.succeed(answer)
+        return Effect.flatMap(correctClock(answer, result.skewMillis), (again) =>
+          again ? send(call, done, isRepeated, true) : Effect.succeed(answer)
+        )
       })
 
     return {

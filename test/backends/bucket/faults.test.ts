@@ -4,6 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { type Algebra, make } from "../../../src/filesystem/Filesystem.ts"
+import { jumpingClock } from "../../jumpingClock.ts"
 import { answering, type Fate, proxyTo, type Proxy } from "./proxy.ts"
 import { describeMoto, describeRadosgw, freshPrefix, keysBelow, moto, openAt, radosgw, type Server } from "./servers.ts"
 
@@ -225,6 +226,26 @@ describeRadosgw("Bucket and the clock", () => {
           return yield* fs.readString("a")
         })
         assert.strictEqual(yield* Effect.provideService(written, Clock.Clock, early), "x")
+      }),
+    120_000
+  )
+})
+
+describeRadosgw("Bucket and a clock that is set", () => {
+  it.live(
+    "requests succeed each time the clock of this machine jumps",
+    () =>
+      Effect.gen(function* () {
+        const at = yield* Effect.promise(radosgw)
+        const { clock, jump } = yield* jumpingClock
+        yield* Effect.gen(function* () {
+          const fs = make(yield* openAt(at, { prefix: freshPrefix() }))
+          for (const hours of [-1, 1, 2, -5]) {
+            jump(hours * 3_600_000)
+            yield* fs.write("a", `${hours}\n`, { mode: "append" })
+          }
+          assert.strictEqual(yield* fs.readString("a"), "-1\n1\n2\n-5\n")
+        }).pipe(Effect.provideService(Clock.Clock, clock))
       }),
     120_000
   )

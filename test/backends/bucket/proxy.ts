@@ -7,7 +7,8 @@ import type { AddressInfo } from "node:net"
  * is reached. `lose`: the server does the work, and the answer is lost. `cut`: the answer ends after half of its body. `hang`:
  * no answer. `strip`: the request loses its conditions. `unknown`: 501. `failed`: 412. `half CODE`: the server deletes the first half of a
  * batch, and the answer names the others with this code. `forget`: the answer says that a batch was deleted, and it was not.
- * `late CODE`: 200, with an error in the body. `gone`: the object does not exist. `wide`: a listing ignores the last directory of its
+ * `headless`: the answer ends within its head. `short`: the answer has only half of its body, and says that this is all. `stall`: the
+ * answer stops in the middle. `trickle`: a few bytes at a time. `late CODE`: 200, with an error in the body. `gone`: the object does not exist. `wide`: a listing ignores the last directory of its
  * prefix.
  */
 export type Fate =
@@ -23,6 +24,10 @@ export type Fate =
   | "forget"
   | "gone"
   | "wide"
+  | "headless"
+  | "short"
+  | "stall"
+  | "trickle"
   | `late ${string}`
   | `half ${string}`
 
@@ -33,10 +38,20 @@ export interface Request {
   readonly body?: string
 }
 
+/**
+ * Stops a request until `opens` is called. `request`: when half of it is sent, of which the rest never arrives. `work`: before
+ * it is sent. `answer`: when the server has answered, and the answer is lost.
+ */
+export interface Gate {
+  readonly stage: "request" | "work" | "answer"
+  readonly opens: () => Promise<void>
+}
+
 export interface Proxy {
   readonly endpoint: string
   /** Decides about each request, in order of arrival. */
   fate: (request: Request) => Fate
+  gate: (request: Request) => Gate | undefined
   readonly close: () => Promise<void>
 }
 
@@ -56,16 +71,28 @@ const halved = (body: string, code: string): readonly [request: string, answer: 
 
 const busy = '<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>'
 
+const trickle = async (response: Http.ServerResponse, bytes: Buffer): Promise<void> => {
+  response.flushHeaders()
+  const size = Math.max(1, bytes.length >> 5)
+  for (let at = 0; at < bytes.length; at += size) {
+    response.write(bytes.subarray(at, at + size))
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  response.end()
+}
+
 export const proxyTo = async (endpoint: string): Promise<Proxy> => {
   const target = new URL(endpoint)
-  const proxy: { fate: Proxy["fate"] } = { fate: () => "pass" }
+  const proxy: Pick<Proxy, "fate" | "gate"> = { fate: () => "pass", gate: () => undefined }
   const server = Http.createServer((request, response) => {
     const parts: Array<Buffer> = []
     request.on("data", (part: Buffer) => parts.push(part))
     request.on("end", () => {
       const { method = "", url = "" } = request
       const sent = Buffer.concat(parts)
-      const fate = proxy.fate({ method, url, headers: request.headers, body: sent.toString() })
+      const seen = { method, url, headers: request.headers, body: sent.toString() }
+      const fate = proxy.fate(seen)
+      const gate = proxy.gate(seen)
       if (fate === "busy") return void response.writeHead(503, { "content-type": "application/xml" }).end(busy)
       if (fate === "unknown") return void response.writeHead(501, { "content-type": "application/xml" }).end(unknown)
       if (fate === "failed") return void response.writeHead(412).end()
@@ -84,19 +111,43 @@ export const proxyTo = async (endpoint: string): Promise<Proxy> => {
         headers["content-length"] = String(Buffer.byteLength(half[0]))
       }
       const path = fate === "wide" ? url.replace(/([?&]prefix=(?:[^&]*?%2F)?)[^&%]+%2F(?=&|$)/, "$1") : url
-      const beyond = Http.request({ host: target.hostname, port: target.port, method, path, headers }, (answer) => {
+      // Without connections that are kept: a request on one that the server has just closed would be lost.
+      const to = { host: target.hostname, port: target.port, method, path, headers, agent: false as const }
+      const beyond = Http.request(to, (answer) => {
         const body: Array<Buffer> = []
+        answer.on("error", () => request.socket.destroy())
         answer.on("data", (part: Buffer) => body.push(part))
         answer.on("end", () => {
           if (fate === "lose") return void request.socket.destroy()
+          if (gate?.stage === "answer") return void gate.opens().then(() => request.socket.destroy())
           if (half !== undefined) return void response.writeHead(200, { "content-type": "application/xml" }).end(half[1])
           const bytes = Buffer.concat(body)
+          if (fate === "headless" || (fate === "stall" && bytes.length < 2)) {
+            request.socket.write(`HTTP/1.1 ${answer.statusCode} OK\r\netag: "`)
+            return void (fate === "headless" && request.socket.end())
+          }
+          if (fate === "short" && method !== "HEAD") {
+            const kept = bytes.subarray(0, bytes.length >> 1)
+            response.writeHead(answer.statusCode!, { ...answer.headers, "content-length": String(kept.length) })
+            return void response.end(kept)
+          }
           response.writeHead(answer.statusCode!, answer.headers)
+          if (fate === "stall") return void response.write(bytes.subarray(0, bytes.length >> 1))
+          if (fate === "trickle") return void trickle(response, bytes)
           if (fate !== "cut" || bytes.length < 2) return void response.end(bytes)
           response.write(bytes.subarray(0, bytes.length >> 1), () => request.socket.destroy())
         })
       })
       beyond.on("error", () => request.socket.destroy())
+      if (gate?.stage === "request") {
+        beyond.flushHeaders()
+        if (sent.length > 0) beyond.write(sent.subarray(0, sent.length >> 1))
+        return void gate.opens().then(() => {
+          beyond.destroy()
+          request.socket.destroy()
+        })
+      }
+      if (gate?.stage === "work") return void gate.opens().then(() => beyond.end(sent))
       beyond.end(half === undefined ? sent : half[0])
     })
     request.on("error", () => undefined)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # radosgw.sh DIR PORT: runs a Ceph monitor, a store in memory and radosgw until standard input closes. The user has the
 # key TESTKEY and the secret TESTSECRET. Ceph takes two more ports: one that is free now, and one of a range.
+# DIR/radosgw.pid has the id of radosgw, which starts again after it was killed. The store keeps its objects meanwhile.
 D=$1 S3=$2
 mkdir -p "$D"/{mon,osd,run,rgw}
 MON=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -78,6 +79,7 @@ cd "$D" || exit 1
 pids=()
 stop() {
   kill -9 "${pids[@]}" 2>/dev/null
+  kill -9 "$(cat "$D/radosgw.pid")" 2>/dev/null
   wait 2>/dev/null
   cd / && rm -rf "$D"
 }
@@ -97,7 +99,7 @@ trap 'exit 0' TERM
   ceph-osd -i 0 --mkfs --osd-uuid $uuid || exit 1
   ceph-osd -i 0 -f & pids+=($!)
   for _ in $(seq 100); do ceph osd stat | grep -q '1 up' && break; sleep 0.1; done
-  radosgw -n client.rgw -f & pids+=($!)
+  while :; do radosgw -n client.rgw -f & echo $! >"$D/radosgw.pid"; wait $!; sleep 0.05; done & pids+=($!)
   for _ in $(seq 300); do (echo >"/dev/tcp/127.0.0.1/$S3") 2>/dev/null && break; sleep 0.1; done
   radosgw-admin -n client.rgw user create --uid=test --display-name=test --access-key=TESTKEY --secret=TESTSECRET
 } >"$D/run/out" 2>&1 </dev/null

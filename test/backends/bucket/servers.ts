@@ -101,18 +101,23 @@ const pause = (millis: number): Promise<void> => new Promise((resolve) => setTim
 
 const here = dirname(fileURLToPath(import.meta.url))
 
+interface Started extends Server {
+  readonly directory: string
+}
+
 /** Starts a server and makes a bucket in it, once. */
-const started = (script: string): (() => Promise<Server>) => {
-  let server: Promise<Server> | undefined
-  const start = async (): Promise<Server> => {
+const started = (script: string): (() => Promise<Started>) => {
+  let server: Promise<Started> | undefined
+  const start = async (): Promise<Started> => {
     const port = await freePort()
-    const guard = startGuarded(join(here, script), [Fs.mkdtempSync(join(inMemory(), "s3-")), String(port)])
+    const directory = Fs.mkdtempSync(join(inMemory(), "s3-"))
+    const guard = startGuarded(join(here, script), [directory, String(port)])
     const endpoint = `http://127.0.0.1:${port}`
     while (!(await answers(endpoint))) {
       if (guard.exitCode !== null) throw new Error(`${script} ended with ${guard.exitCode}`)
       await pause(50)
     }
-    const made = { endpoint, bucket: "tests" }
+    const made = { endpoint, bucket: "tests", directory }
     for (;;) {
       const { status } = await aws.fetch(`${endpoint}/${made.bucket}`, { method: "PUT" })
       if (status === 200) return made
@@ -126,6 +131,21 @@ const started = (script: string): (() => Promise<Server>) => {
 
 export const moto = started("moto.sh")
 export const radosgw = started("radosgw.sh")
+
+/** Kills radosgw with SIGKILL. It starts again at once. The test must not share it with other tests. */
+export const killRadosgw = ({ directory }: Started): void => {
+  process.kill(Number(Fs.readFileSync(join(directory, "radosgw.pid"), "utf8")), "SIGKILL")
+}
+
+/** Waits until a server answers that was killed. */
+export const isBack = async ({ bucket, endpoint }: Server): Promise<void> => {
+  for (;;) {
+    const answer = await aws.fetch(`${endpoint}/${bucket}?list-type=2&max-keys=1`).catch(() => undefined)
+    await answer?.arrayBuffer()
+    if (answer?.status === 200) return
+    await pause(20)
+  }
+}
 
 let count = 0
 
