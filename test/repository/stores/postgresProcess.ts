@@ -48,6 +48,9 @@ export interface Server {
   readonly crash: () => Promise<void>
   /** Starts the server again with its files; ends when it answers. */
   readonly start: () => Promise<void>
+  /** Stops all processes of the server, which then accept connections but answer nothing, until `resume`. */
+  readonly pause: () => void
+  readonly resume: () => void
 }
 
 /** The command that runs the server, and kills it when the pipe from this process closes. */
@@ -116,6 +119,13 @@ export const startProcess = async (parent: string, { isDurable = false } = {}): 
     await ended
     guard = undefined
   }
+  const signalAll = (signal: NodeJS.Signals): void => {
+    const main = Number(Fs.readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0])
+    process.kill(main, signal)
+    for (const pid of Fs.readFileSync(`/proc/${main}/task/${main}/children`, "utf8").trim().split(" ")) {
+      process.kill(Number(pid), signal)
+    }
+  }
   await start()
-  return { url, directory, crash, start }
+  return { url, directory, crash, start, pause: () => signalAll("SIGSTOP"), resume: () => signalAll("SIGCONT") }
 }
