@@ -365,8 +365,8 @@ describe("a claim of another process", () => {
   )
 })
 
-describe("the claim of a killed or unknown process", () => {
-  it.live("is removed at the first claim of another process", () =>
+describe("the claim of a killed process", () => {
+  it.live("is removed when another process makes its first claim, even on another file", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const killed = yield* holder(self)
@@ -380,7 +380,9 @@ describe("the claim of a killed or unknown process", () => {
       yield* Effect.promise(() => other.ended)
     }).pipe(Effect.scoped)
   )
+})
 
+describe("the claim of an unknown process", () => {
   /** Makes a claim of a process that cannot be looked up here. */
   const theirs = (self: Ground, mine: string): string => {
     const name = mine.replace(/^[0-9a-z]+/, "0").replace(/\.[0-9a-f]{12}\./, ".0123456789ab.")

@@ -167,7 +167,7 @@ describe("line endings:", () => {
   })
 
   it.prop(
-    "an edit with LF has the same result in a CRLF file as in an LF file",
+    "an edit with LF changes the same lines in a CRLF file as in an LF file, and writes CRLF",
     [textOf(["a", "b", "\n"]), textOf(["a", "b", "\n"]), textOf(["a", "x", "\n"])],
     ([text, oldText, newText]) => {
       if (oldText === "" || !text.includes("\n") || !text.includes(oldText)) return

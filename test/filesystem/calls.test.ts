@@ -48,7 +48,7 @@ for (const [name, layer] of Object.entries(backends)) {
     }).pipe(Effect.provide(layer(options)))
 
   describe(`calls on ${name}:`, () => {
-    it.live("a call after a running write sees the written content", () =>
+    it.live("a call that starts while a write runs sees the written content", () =>
       on((fs) =>
         Effect.gen(function* () {
           const big = "x".repeat(4 * 1024 * 1024)

@@ -137,7 +137,7 @@ describe("a server with hostile clients", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a limit that is not a number is refused", () =>
+  it.live("a request with a limit that is not a number is refused", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.write("a.txt", "x".repeat(2_000_000))

@@ -114,7 +114,7 @@ describe("a fork during a collection", () => {
     })
   )
 
-  it.live("of a workspace that changes all the time fails and leaves no workspace", () =>
+  it.live("fails and leaves no workspace if the source changes all the time", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs } = yield* open(stores)

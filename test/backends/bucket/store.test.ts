@@ -55,7 +55,7 @@ for (const [name, describeServer, server] of [
       })
     )
 
-    it.live("leaves no object after the test for conditional writes", () =>
+    it.live("leaves no object of the check whether the store supports conditional writes", () =>
       Effect.gen(function* () {
         const { keys } = yield* ground
         assert.deepStrictEqual(yield* keys, [])

@@ -293,7 +293,7 @@ const lying = (answer: (type: number, id: number, body: Reader) => Buffer | unde
 const named = (name: string | Buffer) => (type: number, id: number) =>
   type === Type.readdir ? makePacket(Type.name, id, [1, name, "", { mode: fileMode }]) : undefined
 
-describe("Sftp with a server that sends false answers", () => {
+describe("Sftp with a hostile or unusual server", () => {
   for (const name of ["", "a/b", "../up", "a\0b"]) {
     it.live(`a listing with the name ${JSON.stringify(name)} fails with EPROTO`, () =>
       Effect.gen(function* () {

@@ -423,7 +423,7 @@ describeNats("on JetStream", () => {
     )
   })
 
-  describe("a lost answer", () => {
+  describe("compareAndSet whose answer is lost", () => {
     /**
      * Sends a compare-and-set whose answer is lost. Makes commits, and restarts the server, before the client can ask again. Returns
      * its answer.
@@ -457,7 +457,7 @@ describeNats("on JetStream", () => {
         )
       }).pipe(Effect.scoped)
 
-    it.live("of a stored head is found to be true, whatever commits followed", () =>
+    it.live("returns true if the head was stored, whatever commits followed", () =>
       Effect.gen(function* () {
         assert.strictEqual(yield* ask("after", 0), "true")
         assert.strictEqual(yield* ask("after", 60), "true")
@@ -466,7 +466,7 @@ describeNats("on JetStream", () => {
       })
     )
 
-    it.live("of a head that was not stored is found to be false if other writers were first, and true otherwise", () =>
+    it.live("returns false if the head was not stored because other writers were first, and repeats the change otherwise", () =>
       Effect.gen(function* () {
         assert.strictEqual(yield* ask("before", 0), "true")
         assert.strictEqual(yield* ask("before", 1), "false")
@@ -474,7 +474,7 @@ describeNats("on JetStream", () => {
       })
     )
 
-    it.live("causes unavailable if so many writes followed that the server no longer knows the result", () =>
+    it.live("fails with unavailable if so many writes followed that the server no longer knows the result", () =>
       Effect.gen(function* () {
         assert.strictEqual(yield* ask("before", 60), "unavailable")
         assert.strictEqual(yield* ask("after", 40, true), "unavailable")
