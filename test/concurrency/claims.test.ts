@@ -450,8 +450,10 @@ describe("the claim of an unknown process", () => {
       assert.isFalse(Fs.existsSync(entry))
     }).pipe(Effect.scoped)
   )
+})
 
-  it.live("is recognized by the start time of its process, not by the pid alone", () =>
+describe("the claim of an ended process whose pid another process has", () => {
+  it.live("is removed, because the start times of the two processes differ", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const mine = yield* nameOf(self)

@@ -69,7 +69,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("a call after a running delete finds nothing", () =>
+    it.live("a call that starts while a delete runs finds the path free", () =>
       on((fs) =>
         Effect.gen(function* () {
           for (const next of [

@@ -318,7 +318,7 @@ describe("a content store that keeps streams in temporary files", () => {
   )
 })
 
-describe("a content store on a store of blobs of someone else", () => {
+describe("a content store on a user's store of blobs", () => {
   it.live("refuses to confirm a content for which the store returns another hash", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()

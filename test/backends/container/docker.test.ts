@@ -173,7 +173,7 @@ describe("the engine docker", () => {
     )
   }
 
-  live("resolves absolute links below the working directory, as programs inside do, and not below the host directory", (self) =>
+  live("makes a filesystem that resolves absolute links below the working directory, as programs inside do", (self) =>
     Effect.gen(function* () {
       const hostDirectory = join(self.place, "shared")
       const { filesystem: fs } = yield* Container.make({ engine: "docker", image: "alpine", workdir: "/work", hostDirectory })
