@@ -274,7 +274,7 @@ describe("a claim of another process", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("makes a call wait even if the call cannot leave its mark, and no descriptor stays open", () =>
+  it.live("makes a call wait even if the call cannot create its .wait file, and no descriptor stays open", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)

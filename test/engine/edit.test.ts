@@ -76,7 +76,7 @@ describe("an edit", () => {
     assert.strictEqual(once("aaaa", "aa", "b", "all"), "bb")
   })
 
-  it("replaces the first match, every match, or the only match", () => {
+  it("replaces the first match, every match, or the only match, as `match` says", () => {
     assert.strictEqual(once("x y x", "x", "z", "first"), "z y x")
     assert.strictEqual(once("x y x", "x", "z", "all"), "z y z")
     assert.strictEqual(once("x y x", "y", "z", "unique"), "x z x")

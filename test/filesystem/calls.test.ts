@@ -205,7 +205,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("errors of a copy or move show both paths as the caller wrote them", () =>
+    it.live("errors of a copy or move have the path at fault, as the caller wrote it", () =>
       on((fs) =>
         Effect.gen(function* () {
           yield* fs.write("f.txt", "")
