@@ -40,7 +40,7 @@ for (const [name, describeServer, server] of [
       }
     })
 
-    it.live("stores each file as one object, and only empty directories as markers", () =>
+    it.live("stores each file as one object, and an empty directory as a marker", () =>
       Effect.gen(function* () {
         const { at, fs, keys, prefix } = yield* ground
         yield* fs.write("docs/ü +&=?#'()*!.md", "text")
