@@ -531,7 +531,7 @@ describe("messages over standard input", () => {
     })
   )
 
-  it.effect("that are cancelled while they run do not keep the server from ending, unlike all others", () =>
+  it.effect("that are cancelled while they run do not keep the server from ending, but other running calls do", () =>
     Effect.gen(function* () {
       const { answer, end, hasEnded, send } = yield* guarded
       for (const id of [1, 2, 3]) yield* send(requested(id))

@@ -299,7 +299,7 @@ describe("the lists of tools", () => {
     )
   )
 
-  it("have annotations for reading, destroying and repeating", () => {
+  it("have annotations that say whether a tool reads, destroys or may be repeated", () => {
     const hints = (name: keyof typeof FilesystemToolkit.all.tools) => {
       const { annotations } = FilesystemToolkit.all.tools[name]
       return [Tool.Readonly, Tool.Destructive, Tool.Idempotent, Tool.OpenWorld].map((hint) => Context.get(annotations, hint))
