@@ -371,7 +371,7 @@ describe("a client of a hostile server", () => {
     )
   }
 
-  it.live("a search with an endless answer fails with IoError", () =>
+  it.live("a search whose answer is incomplete fails with IoError", () =>
     Effect.gen(function* () {
       const fs = yield* forged({
         glob: () => Stream.empty,

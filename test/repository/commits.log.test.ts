@@ -69,7 +69,7 @@ describe("commits", () => {
     })
   )
 
-  it.live("lists the commits of a fork and those before the fork, whose author and message stay known", () =>
+  it.live("lists the commits of a fork, back to the fork itself with its author and message", () =>
     Effect.gen(function* () {
       const { stores } = yield* threeCommits
       yield* Effect.provide(Repository.fork("w", "fork"), stores)
