@@ -266,7 +266,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.live("confines each workspace", () =>
+  it.live("applies `confine` to each workspace", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "one", "two")

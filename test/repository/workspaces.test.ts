@@ -141,7 +141,7 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(sharedRunner))
   )
 
-  it.live("fails with Unavailable while the stores do not answer, and works when they answer again", () => {
+  it.live("fails with Unavailable while its stores are unavailable, and works when they are available again", () => {
     let isDown = true
     const stores = Layer.effectContext(
       Effect.gen(function* () {

@@ -658,7 +658,7 @@ describeNats("on JetStream", () => {
       )
     }
 
-    it.live("does not use the objects of a journal, whatever its name", () =>
+    it.live("refuses an object store of a journal that has the name of its own", () =>
       Effect.gen(function* () {
         const name = fresh()
         yield* Effect.promise(() => new Objm(manager.jetstream()).create(`${name}-blobs`))
@@ -720,7 +720,7 @@ describeNats("on JetStream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a closed layer fails each call with unavailable, and does not keep its process alive", () =>
+  it.live("a closed layer fails each call with unavailable", () =>
     Effect.gen(function* () {
       const { blobs, heads } = yield* Effect.scoped(open(fresh()))
       assert.strictEqual(yield* reasonOf(blobs.put(bytesOf(10))), "unavailable")
