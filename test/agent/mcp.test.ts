@@ -467,7 +467,7 @@ describe("messages over standard input", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.live("never cause a request to the client", () =>
+  it.live("that announce changed roots cause no request to the client", () =>
     Effect.gen(function* () {
       const roots = '{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}'
       const out = yield* served([initialize, '{"jsonrpc":"2.0","method":"notifications/initialized"}', roots])

@@ -155,7 +155,7 @@ describe("the filesystem of a toolkit's handlers", () => {
     }).pipe(Effect.provide(FilesystemToolkit.layerContextual))
   )
 
-  it.effect("follows the same rules for the toolkits of seven and of four tools", () =>
+  it.effect("is the filesystem of the caller also for the contextual layers of seven and of four tools", () =>
     Effect.gen(function* () {
       const around = Effect.provide(InMemory.layer({ tree: { a: "" } }))
       const some = yield* call(FilesystemToolkit.seven, "ls", {}).pipe(
