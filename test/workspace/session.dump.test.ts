@@ -461,7 +461,7 @@ describe("a dump is loaded", () => {
     })
   )
 
-  it.effect("in another program, with the archive next to it", () =>
+  it.effect("if another program wrote it, with the archive next to it", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem } = yield* pair("one")
