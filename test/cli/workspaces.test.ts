@@ -172,7 +172,7 @@ describe("workspaces", () => {
     })
   )
 
-  it.effect("record their changes in a journal, which excludes their snapshots", () =>
+  it.effect("accept --journal for a write, and refuse --journal for a snapshot", () =>
     Effect.gen(function* () {
       const here = yield* made
       done(yield* here.run(["write", "b.md", "--text", "b", "--journal", "work", ...team]))
