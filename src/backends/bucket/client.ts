@@ -75,7 +75,10 @@ export interface Answer {
 }
 
 export interface Client {
-  /** Sends a request until the store answers with a status that is not transient (see `isTransient`). */
+  /**
+   * Sends a request, at most `attempts` times, until the store answers with a status that is not transient (see `isTransient`).
+   * Fails if no attempt gets such an answer.
+   */
   readonly send: (call: Call) => Effect.Effect<Answer, Fault>
   /** Converts an answer that the caller does not expect. */
   readonly refused: (answer: Answer) => Effect.Effect<never, Fault>
@@ -83,7 +86,7 @@ export interface Client {
   readonly faultOf: (refusal: Pick<Refusal, "code" | "message" | "status">) => Fault
   /** The maximum number of attempts for a request, or for a part of it that the store has temporarily refused. */
   readonly attempts: number
-  /** Waits after `done` attempts. */
+  /** Waits for at most 10 seconds before the next attempt. `done` is the number of attempts so far. */
   readonly pause: (done: number) => Effect.Effect<void>
   /** Returns the name of an object for the header `x-amz-copy-source`. */
   readonly sourceOf: (key: string) => string

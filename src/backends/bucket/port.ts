@@ -127,7 +127,7 @@ export const makePort = (settings: Settings): Backend => {
     return key !== undefined && isUnreachable(key) ? Effect.fail(unreachable) : Effect.succeed(key)
   }
 
-  /** Reads the head of a file, and notes it in a claim on the path. */
+  /** Reads the head of a file. If the caller holds a claim on the path, the claim keeps the ETag of the first head. */
   const headOf = (path: FsPath): Effect.Effect<ObjectHead | undefined, Fault> =>
     Effect.flatMap(keyOf(path), (key) =>
       key === undefined
