@@ -196,7 +196,7 @@ const describeChangedLines = ({ expected, path }: Conflict, { filesystem, memory
   )
 }
 
-/** Tests whether a tool of this session has read the version. The model may have invented any other version. */
+/** Tests whether a tool of this session has read or written the version. The model may have invented any other version. */
 const isKnown = (version: string, input: string, { memory }: CallKnowledge): boolean => {
   const path = FsPath.parse(input)
   return memory.textOf(version) !== undefined || (typeof path === "string" && memory.seen(path) === version)

@@ -1,5 +1,6 @@
 /**
- * The advice for every filesystem error. The message of an error describes the failure, and the advice describes the next step.
+ * The advice for the errors of filesystems, snapshots, archives and journals. The message of an error describes the failure,
+ * and the advice describes the next step.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

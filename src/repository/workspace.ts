@@ -43,7 +43,7 @@ export interface Workspace {
   readonly draft: Effect.Effect<Draft, Fault>
   /** Notes that the result of the current transaction depends on an entry. Outside a transaction, does nothing. */
   readonly observe: (guard: Guard) => Effect.Effect<void>
-  /** Returns the newest known commit if the fiber is outside of all transactions, and `undefined` inside a transaction. */
+  /** Returns the newest known commit, or `undefined` inside a transaction and after the workspace was made again. */
   readonly peek: (fiber: Fiber.Fiber<unknown, unknown>) => Draft | undefined
   /** Commits a change, or adds it to the current transaction. Returns when the head refers to the change. */
   readonly submit: <A>(change: Change<A>) => Effect.Effect<A, Fault>

@@ -1,4 +1,7 @@
-/** Runs a prompt in a session. The prompt is rendered once. Each call works on the filesystem of its tool's section. */
+/**
+ * Runs a prompt in a session. The prompt is rendered once. Each call works on the filesystem of its tool's section or, if the
+ * section has none, of the workspace.
+ */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
