@@ -47,6 +47,8 @@ const complaint = (
   hint: string
 ) => hostPathError(tag, "open", file, what, hint)
 
+const permissionHint = "Check the permissions of the file, or name another file."
+
 /** Opens a file. The open of a pipe does not wait for its writer. */
 const open = (path: string, file: string, nameHint: string): Effect.Effect<number, Complaint> =>
   Effect.try({
@@ -55,7 +57,7 @@ const open = (path: string, file: string, nameHint: string): Effect.Effect<numbe
       const { code } = error as NodeJS.ErrnoException
       return code === "ENOENT" || code === "ENOTDIR"
         ? complaint("NotFound", file, "does not exist", nameHint)
-        : complaint("AccessDenied", file, `cannot be opened (${code ?? String(error)})`, nameHint)
+        : complaint("AccessDenied", file, `cannot be opened (${code ?? String(error)})`, permissionHint)
     }
   })
 
@@ -88,7 +90,7 @@ const read = (path: string, file: string, maxBytes: number, nameHint: string): E
                 "AccessDenied",
                 file,
                 `cannot be read (${(error as NodeJS.ErrnoException).code ?? String(error)})`,
-                nameHint
+                permissionHint
               )
         )
       ),

@@ -96,7 +96,11 @@ const toUnavailable = (error: StoreError): Unavailable =>
     error.detail,
     error.reason === "missing" || error.reason === "invalid"
       ? listHint
-      : "Check the store: fs-algebra workspaces verify NAME --store URL."
+      : error.reason === "corrupt"
+        ? "Check the store: fs-algebra workspaces verify NAME --store URL."
+        : error.reason === "full"
+          ? "Free some space in the store, for example with fs-algebra workspaces gc."
+          : "Check that the server can reach the store, then try again."
   )
 
 /** Returns the answers to the requests. The scope closes all workspaces. */

@@ -162,7 +162,10 @@ const refusalOf = ({ body, headers, status }: Answer): Effect.Effect<Refusal> =>
 /** The maximum length of a store's own message in a fault. */
 const maxMessage = 200
 
-const faultOf = ({ bucket, endpoint, region }: Target, refusal: Omit<Refusal, "region"> & Partial<Refusal>): Fault => {
+const faultOf = (
+  { bucket, credentials, endpoint, region }: Target,
+  refusal: Omit<Refusal, "region"> & Partial<Refusal>
+): Fault => {
   const { code, message, status } = refusal
   const said = `the store answered ${status}${code === "" ? "" : ` ${code.slice(0, 60)}`}`
   const why = message === "" ? said : `${said} (${message.slice(0, maxMessage)})`
@@ -183,10 +186,11 @@ const faultOf = ({ bucket, endpoint, region }: Target, refusal: Omit<Refusal, "r
       return unavailable(`${said}: the clocks of this machine and of the store differ; set the clock of this machine`)
     case "InvalidAccessKeyId":
     case "SignatureDoesNotMatch":
-    case "ExpiredToken":
     case "InvalidToken":
-    case "TokenRefreshRequired":
       return unavailable(`${why}; check the credentials and the region`)
+    case "ExpiredToken":
+    case "TokenRefreshRequired":
+      return unavailable(`${why}; get new credentials`)
     case "EntityTooLarge":
       return ioError(`${said}: the object is too large for the store`, "EFBIG")
     case "QuotaExceeded":
@@ -198,7 +202,10 @@ const faultOf = ({ bucket, endpoint, region }: Target, refusal: Omit<Refusal, "r
   switch (status) {
     case 401:
     case 403:
-      return accessDenied("permission", `${why}; give the credentials a policy that permits the request`)
+      return accessDenied(
+        "permission",
+        `${why}; ${credentials === undefined ? "give credentials" : "give the credentials a policy that permits the request"}`
+      )
     case 404:
       return notFound
     case 405:
