@@ -196,7 +196,7 @@ const writeBatches = <E, R>(
     )
   })
 
-/** Writes the last bytes, waits until the file is on disk, and reads its attributes. */
+/** Writes the last bytes, flushes the file to disk if the site is durable, and notes its attributes. */
 const settle = (
   site: Site,
   staged: Staged,
