@@ -2,7 +2,8 @@
  * Sends requests to the server, and sends them again after the connection was lost.
  *
  * A request that changes files has an id, with which the server recognizes a repetition. If a caller is interrupted, the server
- * interrupts the change too, and the caller waits until the change has ended. So the change is never made later.
+ * interrupts the change too. The caller waits until the change has ended, so the change is not made later. If the server does
+ * not answer, the caller waits only for the timeout.
  */
 import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
@@ -43,11 +44,13 @@ export interface Connection {
   readonly nextId: () => string
   /** Asks the server what it serves. */
   readonly hello: Effect.Effect<Info, Fault>
-  /** Sends a request that changes nothing. Sends it again if the connection was lost. */
+  /** Sends a request that changes nothing. If the connection is lost, sends it again until the timeout has passed. */
   readonly ask: <A>(path: string, request: Effect.Effect<A, FsError | RpcClientError>) => Effect.Effect<A, Fault>
   /** Sends a request once. */
   readonly once: <A>(path: string, request: Effect.Effect<A, FsError | RpcClientError>) => Effect.Effect<A, Fault>
-  /** Sends a request that changes files. Sends it again, with the same id, if the connection was lost. */
+  /**
+   * Sends a request that changes files. If the connection is lost, sends it again with the same id, until the timeout has passed.
+   */
   readonly change: <A>(
     path: string,
     request: (id: string) => Effect.Effect<A, FsError | RpcClientError>

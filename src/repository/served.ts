@@ -44,10 +44,10 @@ export interface Options {
 /** The largest cache of one workspace, in bytes. */
 const cacheBytes = 8 * 1024 * 1024
 
-/** The time for which a workspace is used without another look whether it still exists, in milliseconds. */
+/** The time, in milliseconds, for which a workspace is used without a new check that it still exists. */
 const checkMillis = 1000
 
-/** The longest wait for that look. A store that is away for a while does not hide what is known. */
+/** The longest wait for this check. If the store does not answer, the workspace counts as present. */
 const checkTimeout = "2 seconds"
 
 type Answers = ReturnType<typeof remoteHandlers>
@@ -55,7 +55,7 @@ type Answer = (payload: object, options: object) => Effect.Effect<unknown, unkno
 
 interface Opened {
   readonly answers: Answers
-  /** Another text after the workspace was closed, because the answers to earlier changes are then forgotten. */
+  /** The id of this opening. A later opening has another id, because it does not know the answers to earlier changes. */
   readonly instance: string
   readonly workspace: Workspace.Workspace
 }
@@ -96,7 +96,11 @@ const toUnavailable = (error: StoreError): Unavailable =>
     error.detail,
     error.reason === "missing" || error.reason === "invalid"
       ? listHint
-      : "Check the store: fs-algebra workspaces verify NAME --store URL."
+      : error.reason === "corrupt"
+        ? "Check the store: fs-algebra workspaces verify NAME --store URL."
+        : error.reason === "full"
+          ? "Free some space in the store, for example with fs-algebra workspaces gc."
+          : "Check that the server can reach the store, then try again."
   )
 
 /** Returns the answers to the requests. The scope closes all workspaces. */

@@ -129,7 +129,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.live("answers for other workspaces while one does not answer, and gives that one up", () =>
+  it.live("answers for other workspaces while one is hung in the store, and refuses that one after a timeout", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "hung", "team")
@@ -149,7 +149,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.effect("closes workspaces without requests, at first the one that was used least recently", () =>
+  it.effect("closes workspaces without requests, beginning with the least recently used", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const names = Array.from({ length: 30 }, (_, i) => `w${i}`)
@@ -182,7 +182,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.live("refuses a workspace if all that it may have open are in use", () =>
+  it.live("refuses a further workspace while the maximum number of open workspaces is in use", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "one", "two")
@@ -205,7 +205,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.live("opens a workspace once, however the fibers of its first requests alternate", () =>
+  it.live("opens a workspace once, no matter how the fibers of its first requests interleave", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const names = ["a", "b", "c", "d"]
@@ -234,7 +234,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.live("keeps the handles of each workspace apart, and counts those of all workspaces together", () =>
+  it.live("keeps the handles of each workspace apart, and limits the handles of all workspaces together", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "one", "two")
@@ -253,7 +253,7 @@ describe("a server of workspaces", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("refuses a repetition of a change after the workspace was closed, because it may have made the change", () =>
+  it.effect("refuses a repetition of a change after it closed the workspace, because it may have made the change", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "one", "two")
@@ -289,7 +289,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.live("confines each workspace", () =>
+  it.live("applies `confine` to each workspace", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "one", "two")

@@ -249,7 +249,7 @@ describeSftp("Sftp on a connection that is lost during the rename of a written f
   )
 
   for (const lostSet of [1, 2]) {
-    it.live(`a repeated create keeps the modification time if the answer to change ${lostSet} of the time is lost`, () =>
+    it.live(`a repeated create keeps the modification time if the answer to its setstat request ${lostSet} is lost`, () =>
       Effect.gen(function* () {
         const root = yield* directory
         let id: number | undefined
