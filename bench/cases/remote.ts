@@ -1,8 +1,16 @@
-/** A server process on a Unix socket, compared with the same directory in this process. */
+/**
+ * A server process on a Unix socket, compared with the same directory in this process, and with a bare server of effect/rpc that
+ * answers the same. The comparison with the bare server survives the load of the machine, which slows both.
+ */
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import * as RpcClient from "effect/rpc/RpcClient"
+import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import { type ChildProcess, spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -12,8 +20,10 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import * as Remote from "../../src/remote/Remote.ts"
 import type { Case } from "../harness.ts"
+import { Bare } from "../bareRpc.ts"
 import { check, effects } from "../harness.ts"
 
+const bareServer = fileURLToPath(new URL("../bareRpc.ts", import.meta.url))
 const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
 
 /** Starts `fs-algebra serve`, and returns when it listens. */
@@ -35,6 +45,7 @@ const prepared = async (fill: (root: string) => void) => {
   const local = ManagedRuntime.make(Layer.fresh(PosixHost.layer({ root })))
   const remote = ManagedRuntime.make(Layer.fresh(Remote.layerUrl(`unix:${socket}`)))
   return {
+    root,
     local: await local.runPromise(Filesystem.Filesystem),
     remote: await remote.runPromise(Filesystem.Filesystem),
     close: async () => {
@@ -42,6 +53,45 @@ const prepared = async (fill: (root: string) => void) => {
       await local.dispose()
       server.kill()
       rmSync(top, { recursive: true })
+    }
+  }
+}
+
+/** Starts the bare server of effect/rpc on the same directory, and returns its client. */
+const bare = async (root: string, socket: string) => {
+  const child = spawn(process.execPath, [bareServer, root, socket], { stdio: ["ignore", "pipe", "inherit"] })
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.once("data", () => resolve())
+    child.once("exit", () => reject(new Error("the bare server ended")))
+  })
+  const protocol = RpcClient.layerProtocolSocket().pipe(
+    Layer.provide(NodeSocket.layerNet({ path: socket })),
+    Layer.provide(RpcSerialization.layerSchemaBinary())
+  )
+  const scope = Scope.makeUnsafe()
+  const client = await Effect.runPromise(
+    Effect.flatMap(Layer.build(protocol), (context) =>
+      Effect.provideContext(RpcClient.make(Bare, { disableTracing: true }), context)
+    ).pipe(Scope.provide(scope))
+  )
+  return {
+    client,
+    close: async () => {
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+      child.kill()
+    }
+  }
+}
+
+const besideBare = async () => {
+  const { close, remote, root } = await prepared(fillSmall)
+  const other = await bare(root, `${root}.sock`)
+  return {
+    remote,
+    client: other.client,
+    close: async () => {
+      await other.close()
+      await close()
     }
   }
 }
@@ -92,6 +142,42 @@ export const cases: ReadonlyArray<Case> = [
       return {
         ours: { name: "Remote", run: effects(remote.readBytes("a.bin")) },
         baseline: { name: "PosixHost", run: effects(local.readBytes("a.bin")) },
+        close
+      }
+    }
+  },
+  {
+    name: "remote: stat beside a bare server",
+    target: "≤ 2 of a bare server of effect/rpc",
+    bound: 2,
+    figure: "ratio",
+    count: 300,
+    samples: 21,
+    make: async () => {
+      const { client, close, remote } = await besideBare()
+      const [ours, theirs] = await Effect.runPromise(Effect.all([remote.stat("a.bin"), client.stat({ path: "a.bin" })]))
+      check(ours.sizeBytes === theirs.size)
+      return {
+        ours: { name: "Remote", run: effects(remote.stat("a.bin")) },
+        baseline: { name: "effect/rpc", run: effects(client.stat({ path: "a.bin" })) },
+        close
+      }
+    }
+  },
+  {
+    name: "remote: readBytes of 4 KiB beside a bare server",
+    target: "≤ 2 of a bare server of effect/rpc",
+    bound: 2,
+    figure: "ratio",
+    count: 300,
+    samples: 21,
+    make: async () => {
+      const { client, close, remote } = await besideBare()
+      const [ours, theirs] = await Effect.runPromise(Effect.all([remote.readBytes("a.bin"), client.read({ path: "a.bin" })]))
+      check(Buffer.compare(ours.content, theirs) === 0)
+      return {
+        ours: { name: "Remote", run: effects(remote.readBytes("a.bin")) },
+        baseline: { name: "effect/rpc", run: effects(client.read({ path: "a.bin" })) },
         close
       }
     }

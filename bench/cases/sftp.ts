@@ -7,7 +7,7 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { spawn, spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { openOver } from "../../src/backends/sftp/open.ts"
@@ -204,6 +204,30 @@ const all: ReadonlyArray<Case> = [
       return {
         ours: { name: "Sftp", run: effects(read) },
         baseline: { name: "sftp", run: times(() => ground.sftp("get big.bin /dev/null")) },
+        close: ground.close
+      }
+    }
+  },
+  {
+    name: "sftp: write of a stream of 256 MiB",
+    target: "≤ 1.5 of put with sftp, which replaces in place",
+    bound: 1.5,
+    figure: "ratio",
+    count: 1,
+    samples: 5,
+    warmups: 1,
+    make: async () => {
+      const ground = await prepared((root) => writeFileSync(join(root, "big.bin"), ""))
+      const piece = new Uint8Array(mebibyte).fill(97)
+      writeFileSync(join(ground.local, "big.bin"), Buffer.alloc(256 * mebibyte, 97))
+      const written = Effect.suspend(() =>
+        Stream.run(Stream.fromIterable(Array.from({ length: 256 }, () => piece)), ground.fs.sink("big.bin"))
+      )
+      await Effect.runPromise(written)
+      check(statSync(join(ground.root, "big.bin")).size === 256 * mebibyte)
+      return {
+        ours: { name: "Sftp", run: effects(written) },
+        baseline: { name: "sftp", run: times(() => ground.sftp("put big.bin")) },
         close: ground.close
       }
     }
