@@ -170,7 +170,7 @@ const openFormat = (directory: string): void => {
 
 const attempt: Place["attempt"] = (what, run) => Effect.try({ try: run, catch: errorOf(what) })
 
-/** Opens a draft, and creates its directory if it may be missing. */
+/** Opens a new draft. With `mayBeMissing`, creates the directory if it is missing. */
 const openDraft = (directory: string, mayBeMissing: boolean): { readonly path: string; readonly descriptor: number } => {
   const path = join(directory, draftName())
   try {
