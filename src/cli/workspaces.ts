@@ -96,13 +96,12 @@ export const list = withExisting(
     const screen = yield* Screen
     const { json } = yield* Settings
     const { damage, workspaces: all } = yield* (yield* Browse.make).heads
-    const width = Math.min(maxNameColumns, Math.max(0, ...all.map(({ workspace }) => workspace.length)))
+    let width: number | undefined
     const sound = all.flatMap(({ head, workspace }) => (Result.isSuccess(head) ? [listedOf(workspace, head.success)] : []))
-    yield* listLines(
-      Listed,
-      Stream.fromIterable(sound),
-      (look, item) => `${look.bold(look.name(item.workspace).padEnd(width))}  ${formatCommit(look, item)}\n`
-    )
+    yield* listLines(Listed, Stream.fromIterable(sound), (look, item) => {
+      width ??= Math.min(maxNameColumns, Math.max(0, ...all.map(({ workspace }) => look.name(workspace).length)))
+      return `${look.bold(look.name(item.workspace).padEnd(width))}  ${formatCommit(look, item)}\n`
+    })
     const damaged = [
       ...all.flatMap(({ head }) => (Result.isFailure(head) ? [head.failure] : [])),
       ...(damage === undefined ? [] : [damage])
@@ -266,7 +265,7 @@ type Logged = typeof Logged.Type
 const formatLogged = (look: TextStyle, { author, committedAt, isStored, message, root, sequence }: Logged): string => {
   const when = committedAt === null ? "time not recorded" : humanise.time(committedAt)
   const parts = [look.yellow(`commit ${sequence}`), look.dim(when), look.cyan(look.name(author ?? "author not recorded"))]
-  return `${[...parts, look.name(message ?? "message not recorded"), look.dim(root)].join("  ")}${isStored ? "" : "  removed"}\n`
+  return `${[...parts, look.name(message ?? "message not recorded"), look.dim(root)].join("  ")}${isStored ? "" : "  not stored"}\n`
 }
 
 export const log = (workspace: string, limit = 50) =>
@@ -295,17 +294,21 @@ export const log = (workspace: string, limit = 50) =>
           store
         )
         yield* writeRemark(`there are more commits than --limit allows; for all: ${all}`, { truncated: true, limit })
+      } else if (isStored) {
+        yield* writeRemark(
+          "earlier commits cannot be shown, because the format of the last commit does not record earlier ones",
+          {
+            truncated: true,
+            removedUntil: sequence - 1
+          }
+        )
       } else {
-        const why = isStored
-          ? "the format of the last commit does not record earlier ones"
-          : "a collection of garbage has removed them, or the store has lost them"
-        const what = isStored
-          ? "earlier commits"
-          : `the content of commit ${sequence}${sequence === 1 ? "" : " and all earlier commits"}`
-        yield* writeRemark(`${what} cannot be shown, because ${why}`, {
-          truncated: true,
-          removedUntil: isStored ? sequence - 1 : sequence
-        })
+        const what = `the content of commit ${sequence}${sequence === 1 ? "" : " and all earlier commits"}`
+        const check = commandLine(program, ".")("workspaces", "verify", workspace, "--store", store)
+        yield* writeRemark(
+          `${what} cannot be shown: workspaces gc has deleted it, or the store has lost it, which the store does not tell apart. To check what the workspace still needs: ${check}`,
+          { truncated: true, removedUntil: sequence }
+        )
       }
     })
   )

@@ -39,6 +39,10 @@ const maxWorkspaces = 1000
 /** The time for which requests share one reading of the heads. */
 const headsAge = "1 second"
 const headsInterval = "3 seconds"
+/** All heads are read at each 20th look, and the heads of the workspaces that a page has shown at every look. */
+const looksForAll = 20
+/** The number of workspaces whose heads are read at every look, those that were shown last. */
+const maxShown = 8
 
 const toDebugError = ({ message, reason }: StoreError): DebugError =>
   makeDebugError(reason === "missing" ? "missing" : "unreadable", message)
@@ -114,6 +118,14 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
         return look
       })
 
+    /** The workspaces that were shown last, the latest at the end. */
+    const shown = new Set([main])
+    const noteShown = (workspace: string): void => {
+      shown.delete(workspace)
+      shown.add(workspace)
+      if (shown.size > maxShown) shown.delete([...shown].find((name) => name !== main)!)
+    }
+
     const treeOf = (at: string | undefined): Effect.Effect<Browse.TreeId & { readonly workspace: string }, DebugError> => {
       if (at === undefined) {
         return Effect.map(Effect.mapError(browser.head(main), toDebugError), (head) => {
@@ -122,9 +134,10 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
         })
       }
       const tree = parseId(at)
-      return tree === undefined
-        ? Effect.fail(makeDebugError("missing", `there is no tree ${JSON.stringify(at.slice(0, 100))}`))
-        : Effect.succeed(tree)
+      if (tree === undefined)
+        return Effect.fail(makeDebugError("missing", `there is no tree ${JSON.stringify(at.slice(0, 100))}`))
+      if (seen.has(tree.workspace)) noteShown(tree.workspace)
+      return Effect.succeed(tree)
     }
 
     const look = (at: string | undefined): Effect.Effect<OpenTree, DebugError> =>
@@ -168,9 +181,30 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
         return { from: from ?? null, to: to ?? null, changes: entries }
       })
 
-    const state = Effect.orElseSucceed(
-      Effect.map(known, (all) => all.map(({ head, workspace }) => `${workspace}\n${head.root}`).join("\n")),
-      () => ""
+    /** The root of each workspace when it was read last. */
+    const roots = new Map<string, string>()
+    const readAll = Effect.map(known, (all) => {
+      roots.clear()
+      for (const { head, workspace } of all) roots.set(workspace, head.root)
+    })
+    const readShown = Effect.suspend(() =>
+      Effect.forEach(
+        [...shown],
+        (workspace) =>
+          Effect.map(Effect.mapError(heads.get(workspace), toDebugError), (head) => {
+            if (head === undefined) roots.delete(workspace)
+            else roots.set(workspace, head.root)
+          }),
+        { discard: true }
+      )
+    )
+    let looks = 0
+    const state = Effect.suspend(() => Effect.ignore(looks++ % looksForAll === 0 ? readAll : readShown)).pipe(
+      Effect.map(() =>
+        Array.from(roots, ([workspace, root]) => `${workspace}\n${root}`)
+          .sort()
+          .join("\n")
+      )
     )
     const count = Effect.orElseSucceed(
       Effect.map(known, (all) => all.reduce((sum, { workspace }) => sum + (seen.get(workspace)?.length ?? 0), 0)),

@@ -189,7 +189,10 @@ const copyTree = (
     return Effect.andThen(
       ends.target === undefined ? locate(ends.to, makeDirectories(port, FsPath.parent(ends.to), directories)) : Effect.void,
       Effect.onExit(lastStep === undefined ? copied : Effect.tap(copied, () => lastStep), (exit) =>
-        Exit.isSuccess(exit) ? Effect.void : undoQuietly(removeCopy(port, ends, made, lastStep !== undefined))
+        Exit.isSuccess(exit)
+          ? // An interruption after this moment must not remove the empty directories of a complete copy.
+            Effect.sync(() => void (directories.length = 0))
+          : undoQuietly(removeCopy(port, ends, made, lastStep !== undefined))
       )
     )
   })

@@ -144,12 +144,43 @@ describe("workspaces", () => {
       // The collector would do the same after its grace period.
       Fs.rmSync(blobsOf(here).find((path) => hashOf(path) === logged[1]!["root"])!)
       const kept = yield* here.run(["workspaces", "log", "team", "--store", "store"])
-      assert.match(done(kept), /^commit \d+ {2}.*[0-9a-f]{64}\ncommit \d+ {2}.*[0-9a-f]{64} {2}removed\n$/)
+      assert.match(done(kept), /^commit \d+ {2}.*[0-9a-f]{64}\ncommit \d+ {2}.*[0-9a-f]{64} {2}not stored\n$/)
       assert.match(
         kept.err,
-        /^the content of commit \d+ and all earlier commits cannot be shown, because a collection of garbage/
+        /^the content of commit \d+ and all earlier commits cannot be shown: workspaces gc has deleted it, or the store has lost it/
       )
+      const check = /To check what the workspace still needs: fs-algebra (.*)\n$/.exec(kept.err)![1]!
+      assert.match(done(yield* here.run(check.split(" "))), /^team is undamaged: /)
       assert.deepStrictEqual(Fs.readdirSync(here.top).sort(), ["root", "store"])
+    })
+  )
+
+  it.effect("show names that would reverse the text direction as escapes, on a terminal and in errors", () =>
+    Effect.gen(function* () {
+      const here = yield* bench
+      const name = "a\u202eb\u2066"
+      const store = ["--store", "store"]
+      done(yield* here.run(["workspaces", "create", name, ...store]))
+      done(yield* here.run(["workspaces", "create", "aaaaaaaaa", ...store]))
+      done(yield* here.run(["write", `f${name}`, "--text", "x", "--workspace", name, ...store]))
+      const deceptive = /[\u202a-\u202e\u2066-\u2069]/
+      for (const args of [
+        ["list"],
+        ["log", name],
+        ["create", name],
+        ["log", `${name}${name}`],
+        ["fork", `${name}${name}`, "new"],
+        ["verify", name],
+        ["diff", "aaaaaaaaa", name],
+        ["delete", `${name}${name}`],
+        ["delete", name]
+      ]) {
+        const ran = yield* here.run(["workspaces", ...args, ...store], { isTerminal: true })
+        assert.notMatch(ran.out + ran.err, deceptive, args.join(" "))
+        assert.include(ran.out + ran.err, "a\\u{202e}b\\u{2066}", args.join(" "))
+      }
+      const ls = yield* here.run(["stat", `f${name}`, "--workspace", name, ...store], { isTerminal: true })
+      assert.notMatch(ls.out + ls.err, deceptive)
     })
   )
 
@@ -383,7 +414,8 @@ describe("a damaged store", () => {
       const here = yield* made
       done(yield* here.run(["workspaces", "create", "junk", "other", "--store", "store"]))
       const heads = join(here.top, "store/heads")
-      const file = Fs.readdirSync(heads).find((name) => Fs.readFileSync(join(heads, name), "utf8").startsWith('"junk"'))!
+      const files = Fs.readdirSync(heads).filter((name) => name.endsWith(".json"))
+      const file = files.find((name) => Fs.readFileSync(join(heads, name), "utf8").startsWith('"junk"'))!
       Fs.writeFileSync(join(heads, file), "\0")
       // A directory in place of a head, without a name too.
       const planted = `${"0".repeat(64)}.json`

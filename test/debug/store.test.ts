@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
@@ -174,6 +175,53 @@ describe("the debug view of a store", () => {
       yield* source.reload
       yield* source.about
       assert.strictEqual(readings, 3)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("reads the shown workspaces every three seconds, and all workspaces every minute", () =>
+    Effect.gen(function* () {
+      const { blobs, fs, heads } = yield* store
+      const trial = (yield* heads.get("trial"))!
+      for (let n = 0; n < 100; n++) {
+        assert.isTrue(yield* heads.compareAndSet(`copy${n}`, undefined, { ...trial, sequence: 1 }))
+      }
+      let readings = 0
+      const get: typeof heads.get = (workspace) =>
+        Effect.suspend(() => {
+          readings++
+          return heads.get(workspace)
+        })
+      const source = yield* makeSource({ blobs, heads: { ...heads, get }, workspace: "team", title: "t", journal: undefined })
+      let events = 0
+      const settled = Effect.repeat(Effect.yieldNow, { times: 500 })
+      const after = (time: Duration.Input) => Effect.andThen(TestClock.adjust(time), settled)
+      yield* Effect.forkScoped(Stream.runForEach(source.live, () => Effect.sync(() => void events++)))
+      yield* settled
+      assert.isAtLeast(readings, 102)
+      readings = 0
+      yield* after("45 seconds")
+      assert.isAtLeast(readings, 15)
+      assert.isAtMost(readings, 30)
+      assert.strictEqual(events, 0)
+
+      yield* fs.write("c.md", "changed\n")
+      yield* after("3 seconds")
+      assert.strictEqual(events, 1)
+      // Another workspace is found within a minute, and within three seconds when the page has shown it.
+      const change = (sequence: number) =>
+        Effect.gen(function* () {
+          const before = (yield* heads.get("copy5"))!
+          const root = sequence % 2 === 0 ? (yield* heads.get("team"))!.root : trial.root
+          assert.isTrue(yield* heads.compareAndSet("copy5", before, { ...before, sequence, root }))
+        })
+      yield* change(2)
+      yield* after("60 seconds")
+      assert.strictEqual(events, 2)
+      const { id } = (yield* source.snapshots).find(({ label }) => label === "copy5")!
+      yield* source.look(id)
+      yield* change(3)
+      yield* after("3 seconds")
+      assert.strictEqual(events, 3)
     }).pipe(Effect.scoped)
   )
 

@@ -20,7 +20,7 @@ for (const moment of moments) {
   describe(`InMemory, interrupted at every ${moment === "step" ? "step" : `primitive (${moment})`}:`, () => {
     for (const self of [...changing, ...readings]) {
       it.live(self.name, () =>
-        Effect.map(sweep(self, moment, bench, { isAtomic: moment === "step", dense: 60 }), (points) =>
+        Effect.map(sweep(self, moment, bench, { isAtomic: moment === "step", dense: moment === "step" ? 300 : 60 }), (points) =>
           assert.isAbove(points, 0)
         )
       )

@@ -3,11 +3,15 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { TestClock } from "effect/testing"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import * as Snapshots from "../../src/history/Snapshots.ts"
 import { HeadStore } from "../../src/repository/HeadStore.ts"
 import * as Repository from "../../src/repository/Repository.ts"
+import * as Checkpoint from "../../src/workspace/Checkpoint.ts"
+import * as Session from "../../src/workspace/Session.ts"
 import { contentsOf, memory, open, type Opened, stored, type StoreServices, tapped } from "./tapped.ts"
 
 const inRepository = <A, E>({ fs }: Opened, effect: Effect.Effect<A, E, Filesystem>) =>
@@ -29,6 +33,28 @@ const large = Array.from({ length: 30_000 }, (_, i) => `${i}\n`).join("")
 /** Waits until a layer has heard of a commit. */
 const until = (test: Effect.Effect<boolean, unknown>): Effect.Effect<void, unknown> =>
   Effect.flatMap(test, (isTrue) => (isTrue ? Effect.void : Effect.andThen(Effect.sleep("5 millis"), until(test))))
+
+describe("a transaction of checkpoints", () => {
+  it.live("shows its changes to other programs, and keeps the checkpoints that were taken in it after it fails", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      const { fs, snapshots } = yield* open(stores)
+      const layer = Checkpoint.layer.pipe(Layer.provide([Session.layer(), Layer.succeed(Snapshots.Snapshots, snapshots)]))
+      const checkpoint = Context.get(yield* Layer.build(layer), Checkpoint.Checkpoint)
+      yield* fs.write("a", "old")
+      const failing = Effect.gen(function* () {
+        yield* fs.write("a", "new")
+        yield* checkpoint.take("inside")
+        assert.deepStrictEqual(yield* stored(stores), { a: "new" })
+        return yield* Effect.fail("planned")
+      })
+      assert.strictEqual(yield* Effect.flip(checkpoint.transaction(failing)), "planned")
+      assert.deepStrictEqual(yield* stored(stores), { a: "old" })
+      yield* checkpoint.rollback("inside")
+      assert.deepStrictEqual(yield* stored(stores), { a: "new" })
+    }).pipe(Effect.scoped)
+  )
+})
 
 describe("a transaction of snapshots", () => {
   it.live("that fails keeps the files that another layer has written meanwhile", () =>
