@@ -17,6 +17,7 @@ import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as Socket from "effect/socket/Socket"
 import { concatenate } from "../runtime/buffer.ts"
 import { maxDepth, toJson } from "./bytes.ts"
+import { codecFor } from "./exits.ts"
 import { version } from "./protocol.ts"
 
 const headerBytes = 12
@@ -293,7 +294,7 @@ export const make = (options: Options): RpcSerialization.RpcSerialization["Servi
   RpcSerialization.RpcSerialization.of({
     contentType: "application/x-fs-algebra-rpc",
     includesFraming: true,
-    codecFor: RpcSerialization.json.codecFor,
+    codecFor,
     makeUnsafe: () => makeParser(options)
   })
 
