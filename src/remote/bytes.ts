@@ -84,9 +84,11 @@ const fromWire = SchemaGetter.transformEffect((wire: Uint8Array | string, option
     : Effect.succeed(wire)
 )
 
-const toWire = SchemaGetter.transform(
-  (bytes: Uint8Array): Uint8Array | string => new WireBytes(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength)
-)
+/** Returns a view of bytes that `toJson` recognizes. */
+export const toWireBytes = (bytes: Uint8Array): Uint8Array | string =>
+  new WireBytes(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength)
+
+const toWire = SchemaGetter.transform(toWireBytes)
 
 /** The schema of the bytes in messages. */
 export const Bytes = Schema.Uint8Array.annotate({

@@ -17,6 +17,7 @@ import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as Socket from "effect/socket/Socket"
 import { concatenate } from "../runtime/buffer.ts"
 import { maxDepth, toJson } from "./bytes.ts"
+import { codecFor } from "./exits.ts"
 import { version } from "./protocol.ts"
 
 const headerBytes = 12
@@ -160,9 +161,10 @@ const decodeFrame = (frame: Uint8Array, jsonBytes: number): unknown => {
   const message: unknown = JSON.parse(decoder.decode(frame.subarray(headerBytes, contentAt)))
   if (typeof message !== "object" || message === null) throw new FrameError("a message is not an object")
   if (contentAt === frame.length) return message
-  // Copy small content: a view would keep the other messages of its buffer in memory.
+  // Copy small content: a view would keep the other messages of its buffer in memory. `slice` of Node's Buffer is a view too.
   const isLong = frame.length === frame.buffer.byteLength && frame.length > maxCopied
-  return new Places(isLong ? frame.subarray(contentAt) : frame.slice(contentAt)).fill(message)
+  const content = frame.subarray(contentAt)
+  return new Places(isLong ? content : new Uint8Array(content)).fill(message)
 }
 
 /** The bytes of a frame that is not complete. */
@@ -192,13 +194,26 @@ class Incomplete {
   }
 }
 
+/** The minimum size of received bytes that are released at once, instead of by the next garbage collection. */
+const minReleased = 16 * 1024
+
+/**
+ * Releases received bytes whose content has been copied. V8 counts the memory of arrays like its own heap. Without this, a stream
+ * makes it collect the whole heap after every few megabytes.
+ */
+const release = (bytes: Uint8Array): void => {
+  const { buffer } = bytes
+  if (bytes.length === buffer.byteLength && bytes.length >= minReleased && buffer instanceof ArrayBuffer) buffer.transfer(0)
+}
+
 type Lengths = { readonly jsonBytes: number; readonly frameBytes: number }
 
 const makeParser = ({
   acceptsLines = false,
   isDivided = false,
   maxBytes = maxFrameBytes,
-  onBroken
+  onBroken,
+  ownsInput = false
 }: Options): RpcSerialization.Parser => {
   const incomplete = new Incomplete()
   let broken: FrameError | undefined
@@ -261,7 +276,11 @@ const makeParser = ({
       isFirst = false
       if (lines !== undefined) return lines.decode(bytes)
       try {
-        return decode(bytes)
+        const wasIncomplete = incomplete.length > 0
+        const messages = decode(bytes)
+        // A message may view its bytes only if they are exactly one frame.
+        if (ownsInput && (wasIncomplete || incomplete.length > 0)) release(bytes)
+        return messages
       } catch (error) {
         incomplete.clear()
         broken = error instanceof FrameError ? error : new FrameError(`a message cannot be read: ${String(error)}`)
@@ -284,6 +303,8 @@ export interface Options {
   readonly acceptsLines?: boolean
   /** True if the frames are written to a socket that `withContents` returned. */
   readonly isDivided?: boolean
+  /** True if nobody else uses the received bytes. The parser then releases them as soon as it has copied them. */
+  readonly ownsInput?: boolean
   /** Called when the other side sends a message that is not a frame. */
   readonly onBroken?: (error: Error) => void
 }
@@ -293,7 +314,7 @@ export const make = (options: Options): RpcSerialization.RpcSerialization["Servi
   RpcSerialization.RpcSerialization.of({
     contentType: "application/x-fs-algebra-rpc",
     includesFraming: true,
-    codecFor: RpcSerialization.json.codecFor,
+    codecFor,
     makeUnsafe: () => makeParser(options)
   })
 
@@ -320,7 +341,7 @@ export const layerSocketClient = <E>(
       // Each connection has its own parser.
       makeUnsafe: () => {
         broken = undefined
-        return makeParser({ isDivided: true, onBroken })
+        return makeParser({ isDivided: true, onBroken, ownsInput: true })
       }
     }
     const failing = (socket: Socket.Socket): Socket.Socket => ({
@@ -351,4 +372,4 @@ export const layerSocketClient = <E>(
  * of effect/rpc. `isDivided` is true if the socket comes from `withContents`.
  */
 export const layerServer = (isDivided: boolean, maxBytes = maxFrameBytes): Layer.Layer<RpcSerialization.RpcSerialization> =>
-  layer({ acceptsLines: true, isDivided, maxBytes })
+  layer({ acceptsLines: true, isDivided, maxBytes, ownsInput: isDivided })

@@ -36,30 +36,37 @@ const rulesOf = (info: Info): Rules => ({
   decidesModeOfCopies: info.decidesModeOfCopies
 })
 
-/** Joins small chunks and divides large ones, so that each message is full. */
-const piecesOf = (chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<Uint8Array> => {
-  let size = 0
-  for (const chunk of chunks) size += chunk.length
-  const [first] = chunks
-  if (chunks.length === 1 && first !== undefined && size <= maxContentBytes) return [first]
-  const out: Array<Uint8Array> = []
-  let piece = new Uint8Array(Math.min(size, maxContentBytes))
+/**
+ * Returns functions that send the chunks of a stream in full messages, because each message is a round trip. A chunk that waits
+ * for others is copied: its owner may change it when the stream continues.
+ */
+const makePieces = <E>(send: (bytes: Uint8Array) => Effect.Effect<void, E>) => {
+  let piece: Uint8Array | undefined
   let used = 0
-  for (const chunk of chunks) {
+  const flush = Effect.suspend(() => {
+    if (piece === undefined || used === 0) return Effect.void
+    const bytes = piece.subarray(0, used)
+    // The receiver may keep the bytes, so the next message has its own.
+    piece = undefined
+    used = 0
+    return send(bytes)
+  })
+  const add = Effect.fnUntraced(function* (chunk: Uint8Array) {
     for (let at = 0; at < chunk.length;) {
-      const length = Math.min(chunk.length - at, piece.length - used)
-      piece.set(chunk.subarray(at, at + length), used)
-      used += length
-      at += length
-      size -= length
-      if (used === piece.length) {
-        out.push(piece)
-        piece = new Uint8Array(Math.min(size, maxContentBytes))
-        used = 0
+      const isWhole = used === 0 && chunk.length - at >= maxContentBytes
+      const part = chunk.subarray(at, at + maxContentBytes - used)
+      at += part.length
+      if (isWhole) {
+        yield* send(part)
+        continue
       }
+      piece ??= new Uint8Array(maxContentBytes)
+      piece.set(part, used)
+      used += part.length
+      if (used === maxContentBytes) yield* flush
     }
-  }
-  return out
+  })
+  return { add, flush }
 }
 
 /** The number of bytes that a stream reads ahead. */
@@ -148,11 +155,9 @@ export const make = (connection: Connection, info: Info): Backend => {
         )
         yield* hold(path, send("port.begin", { upload, path, mode, ...(bringingBack && { bringingBack }) }))
         let index = 0
-        yield* Stream.runForEachArray(bytes, (chunks) =>
-          Effect.forEach(piecesOf(chunks), (bytes) => once(path, send("port.chunk", { upload, index: index++, bytes })), {
-            discard: true
-          })
-        )
+        const pieces = makePieces((bytes) => once(path, send("port.chunk", { upload, index: index++, bytes })))
+        yield* Stream.runForEach(bytes, pieces.add)
+        yield* pieces.flush
         yield* once(path, send("port.end", { upload }))
         const publish = change(path, (id) => send("port.publish", { id, upload }))
         const commit = how?.commit

@@ -4,6 +4,7 @@ import * as Schema from "effect/Schema"
 import { Bytes, Instant } from "../../src/remote/bytes.ts"
 import * as Frames from "../../src/remote/frames.ts"
 import { version } from "../../src/remote/protocol.ts"
+import { concatenate } from "../../src/runtime/buffer.ts"
 
 const codec = Schema.toCodecJson(Schema.Struct({ name: Schema.String, values: Schema.Array(Bytes) }))
 const encode = Schema.encodeSync(codec)
@@ -99,9 +100,43 @@ describe("frames", () => {
 
   it("with short content keep no other message in memory", () => {
     const both = Uint8Array.of(...framed(encode(message)), ...framed({ padding: "x".repeat(100_000) }))
-    const [first] = parser().decode(both)
-    const { values } = decode(first)
-    for (const { buffer } of values) assert.isBelow(buffer.byteLength, 4000)
+    for (const received of [both, Buffer.from(both.buffer)]) {
+      const [first] = parser().decode(received)
+      const { values } = decode(first)
+      for (const { buffer } of values) assert.isBelow(buffer.byteLength, 4000)
+    }
+  })
+
+  it("release the bytes of the transport once they are copied, if the transport owns them", () => {
+    const long = new Uint8Array(200_000).map((_, index) => index)
+    const messages = [message, { name: "a", values: [long] }, message]
+    const bytes = concatenate(messages.map((message) => framed(encode(message))))
+    for (const ownsInput of [true, false]) {
+      const reader = parser({ ownsInput })
+      const pieces = [0, 65_536, 131_072, 196_608].map((at) => Buffer.from(bytes.slice(at, at + 65_536).buffer))
+      const read = pieces.flatMap((piece) => reader.decode(piece))
+      assert.deepStrictEqual(
+        read.map((message) => decode(message)),
+        messages.map((message) => decode(encode(message)))
+      )
+      assert.deepStrictEqual(
+        pieces.slice(0, 3).map(({ length }) => length),
+        ownsInput ? [0, 0, 0] : [65_536, 65_536, 65_536]
+      )
+    }
+  })
+
+  it("release no bytes that a message views, or that are a part of a larger array", () => {
+    const long = new Uint8Array(200_000).map((_, index) => index)
+    const whole = framed(encode({ name: "a", values: [long] }))
+    const reader = parser({ ownsInput: true })
+    const [viewing] = reader.decode(whole)
+    reader.decode(whole.slice(0, 20))
+    assert.deepStrictEqual(decode(viewing), { name: "a", values: [long] })
+    const larger = concatenate([whole.subarray(20), whole])
+    const [divided] = reader.decode(larger.subarray(0, whole.length - 20))
+    assert.deepStrictEqual(decode(divided), { name: "a", values: [long] })
+    assert.strictEqual(larger.length, 2 * whole.length - 20)
   })
 
   it("are refused if a message refers to bytes outside its content", () => {

@@ -12,8 +12,10 @@ import { connect, createServer, type Server, type Socket } from "node:net"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Frames from "../../src/remote/frames.ts"
-import { version } from "../../src/remote/protocol.ts"
+import type { Backend } from "../../src/port/Backend.ts"
+import { maxContentBytes, version } from "../../src/remote/protocol.ts"
 import * as Remote from "../../src/remote/Remote.ts"
+import { concatenate } from "../../src/runtime/buffer.ts"
 import { anyPort, unixAddress } from "./transports.ts"
 
 const memory = Effect.map(InMemory.make(), make)
@@ -361,6 +363,40 @@ describe("the protocol of a remote filesystem", () => {
       const bytes = new Uint8Array(2000).map((_, index) => index)
       yield* fs.writeBytes("a.bin", bytes)
       assert.deepStrictEqual((yield* fs.readBytes("a.bin")).content, bytes)
+    })
+  )
+})
+
+describe("a stream that is written", () => {
+  it.live("arrives in full messages, even if its producer sends small chunks and uses one array for all", () =>
+    Effect.gen(function* () {
+      const backend = yield* InMemory.make()
+      const sizes: Array<number> = []
+      const counting: Backend = {
+        ...backend,
+        write: (path, bytes, mode, how) =>
+          backend.write(
+            path,
+            bytes instanceof Uint8Array ? bytes : Stream.tap(bytes, ({ length }) => Effect.sync(() => void sizes.push(length))),
+            mode,
+            how
+          )
+      }
+      const fs = yield* remote(yield* serve(make(counting)))
+      const array = new Uint8Array(10_000)
+      const chunks = Stream.map(Stream.rechunk(Stream.range(1, 120), 1), (value) => array.fill(value))
+      yield* Stream.run(chunks, fs.sink("a.bin"))
+      assert.deepStrictEqual(sizes, [maxContentBytes, maxContentBytes, 1_200_000 - 2 * maxContentBytes])
+      const expected = new Uint8Array(1_200_000).map((_, index) => 1 + Math.floor(index / 10_000))
+      assert.strictEqual(Buffer.compare((yield* fs.readBytes("a.bin")).content, expected), 0)
+
+      sizes.length = 0
+      const mixed = [3, maxContentBytes, 0, 2 * maxContentBytes + 5].map((length, index) =>
+        new Uint8Array(length).map((_, at) => at + index)
+      )
+      yield* Stream.run(Stream.fromArray(mixed), fs.sink("b.bin"))
+      assert.deepStrictEqual(sizes, [maxContentBytes, maxContentBytes, maxContentBytes, 8])
+      assert.strictEqual(Buffer.compare((yield* fs.readBytes("b.bin")).content, concatenate(mixed)), 0)
     })
   )
 })
