@@ -34,8 +34,8 @@ export const make = (name: string): Adapter => Object.freeze({ name })
 export type Needed<R> = Exclude<R, Given>
 
 /**
- * Runs a prompt: makes its filesystem, renders it, and serves calls of its tools until the scope closes. The tools get the
- * services they need from the surrounding context. Fails as `Prompt.filesystem` and `Prompt.render` do, and with SessionError
+ * Runs a prompt: makes its filesystem, renders the prompt, and serves calls of its tools until the scope closes. The tools get
+ * the services they need from the surrounding context. Fails as `Prompt.filesystem` and `Prompt.render` do, and with SessionError
  * `invalid` for a checkpoint of another session.
  *
  * @category running

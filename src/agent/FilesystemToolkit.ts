@@ -159,8 +159,8 @@ export const layerSnapshots: Layer.Layer<
 > = snapshots.toLayer(Effect.map(ownSessionWithSnapshots, snapshotHandlers))
 
 /**
- * Handlers of the whole kit with the snapshot tools, as one session. After a restore, a model must read each changed file again
- * before it edits the file.
+ * Handlers of the whole kit with the snapshot tools, as one session. After a restore, the changed files count as not read, so
+ * `Policy.readBeforeWrite` requires that a model reads them again.
  *
  * @category layers
  * @since 0.1.0

@@ -126,15 +126,15 @@ const deniedTexts: Readonly<Record<AccessDenied["why"], (path: string) => Failur
   }),
   link: (path) => ({
     happened: `${capitalize(path)} goes through a symbolic link, or is a file with several hard links; this filesystem refuses both.`,
-    advice: "Use the path of the link's target instead."
+    advice: "Use the path of the symbolic link's target instead; leave a file with several hard links alone."
   }),
   permission: (path) => ({
-    happened: `The operating system denies this operation on ${path}.`,
+    happened: `Permission for this operation on ${path} is denied.`,
     advice: "Choose another path, or ask the user to change the permissions."
   }),
   busy: (path) => ({
     happened: `${capitalize(path)} is still in use by another process after several attempts.`,
-    advice: "Try again in a moment."
+    advice: "Try again in a moment; if it fails once more, go on without this path and tell the user."
   })
 }
 
@@ -196,7 +196,7 @@ const describeChangedLines = ({ expected, path }: Conflict, { filesystem, memory
   )
 }
 
-/** Tests whether a tool of this session has read the version. The model may have invented any other version. */
+/** Tests whether a tool of this session has read or written the version. The model may have invented any other version. */
 const isKnown = (version: string, input: string, { memory }: CallKnowledge): boolean => {
   const path = FsPath.parse(input)
   return memory.textOf(version) !== undefined || (typeof path === "string" && memory.seen(path) === version)
@@ -228,9 +228,9 @@ const snapshotAdvice: Readonly<Record<SnapshotError["reason"], string>> = {
   unknown: "List the snapshots with the tool snapshots.",
   corrupt: "Use another snapshot.",
   budget: "Ask the user for a larger budget, or work without snapshots.",
-  refused: "Work without snapshots, or ask the user for another root.",
-  unavailable: "Try again in a moment.",
-  io: "Try again; if it fails once more, ask the user to check the disk."
+  refused: "Work without snapshots, and tell the user the reason.",
+  unavailable: "Try again in a moment; if it fails once more, work without snapshots and tell the user.",
+  io: "Try again; if it fails once more, tell the user."
 }
 
 const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], string>> = {
@@ -238,8 +238,8 @@ const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], string>> = 
   incompatible: "Restore a snapshot of this filesystem; the tool snapshots lists these snapshots.",
   corrupt: "Use another snapshot.",
   readOnly: "Do not try to change files here; this filesystem is read-only.",
-  unavailable: "Try again in a moment.",
-  io: "Try again; if it fails once more, ask the user to check the disk."
+  unavailable: "Try again in a moment; if it fails once more, go on without the restore and tell the user.",
+  io: "Try again; if it fails once more, tell the user."
 }
 
 const archiveAdvice: Readonly<Record<ArchiveError["reason"], string>> = {
@@ -248,8 +248,8 @@ const archiveAdvice: Readonly<Record<ArchiveError["reason"], string>> = {
   unsupported: "Use an archive of files, directories and links, stored or deflated.",
   name: "Rename that entry to a name that every system allows.",
   duplicate: "Rename one of the two entries.",
-  link: "Leave out links that lead out of the archive.",
-  tooLarge: "Choose a smaller part of the tree.",
+  link: "Leave out the link, or replace it by the file to which it leads.",
+  tooLarge: "Choose a smaller part of the tree, or a smaller archive.",
   version: "Use an archive that this version can read."
 }
 
@@ -300,10 +300,12 @@ const failureTable: Table = {
   }),
   Timeout: ({ detail, path }, call) => ({
     happened: `${capitalize(quotePath(path))} took too long: ${withoutRoot(detail, call)}.`,
-    advice: "Make the pattern simpler or the search narrower, or search with `literal` set to true."
+    advice: detail.startsWith("the pattern")
+      ? "Make the pattern simpler or the search narrower, or search with `literal` set to true."
+      : "Look at the current state, then try again; if it fails once more, tell the user."
   }),
   IoError: ({ code, detail, path }, call) => ({
-    happened: `The operating system reported an error for ${quotePath(path)}: ${withoutRoot(detail, call)}${code === undefined ? "" : ` (${code})`}.`,
+    happened: `The filesystem reported an error for ${quotePath(path)}: ${withoutRoot(detail, call)}${code === undefined ? "" : ` (${code})`}.`,
     advice: "Try again; if it fails once more, tell the user."
   }),
   NotText: ({ encoding, offset, path }, { tool }) => ({
@@ -331,7 +333,7 @@ const failureTable: Table = {
         }
       : {
           happened: `The filesystem is not available: ${withoutRoot(detail, call)}.`,
-          advice: "Stop working on files and tell the user."
+          advice: "Try once more; if it fails again, stop working on files and tell the user."
         },
   SnapshotError: ({ detail, reason }, call) => ({
     happened: `The snapshot could not be taken or read: ${withoutRoot(detail, call)}.`,

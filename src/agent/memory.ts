@@ -1,6 +1,6 @@
 /**
- * Records which version of each file a session has seen last, and the recent texts up to a limit. The texts show which lines
- * changed since a file was read.
+ * Records which version of a file a session has seen last, and the recent texts. Both have a limit, beyond which the oldest are
+ * forgotten. The texts show which lines changed since a file was read.
  */
 import { below, type FsPath, relative } from "../model/FsPath.ts"
 

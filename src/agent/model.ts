@@ -272,8 +272,8 @@ export interface Elsewhere {
 /**
  * One prompt that runs in one session.
  *
- * A call uses the policies, settings and listeners in the contexts of the run and of the call. All calls share a record of the
- * file versions that were read. Closing the scope aborts the calls that are still running.
+ * A call uses the policies, settings and listeners in the contexts of the run and of the call. All calls on one
+ * filesystem share a record of the file versions that were read. Closing the scope aborts the calls that are still running.
  *
  * @since 0.1.0
  */

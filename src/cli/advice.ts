@@ -1,5 +1,6 @@
 /**
- * The advice for every filesystem error. The message of an error describes the failure, and the advice describes the next step.
+ * The advice for the errors of filesystems, snapshots, archives and journals. The message of an error describes the failure,
+ * and the advice describes the next step.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -23,15 +24,15 @@ const unknownSnapshot: HistoryAdvice = {
 }
 const storeUnavailable: HistoryAdvice = {
   code: systemErrorCode,
-  hint: "Check that the store exists and that no other process uses it, then try again."
+  hint: "Check that this user may write to the store, and that no other process uses it. Then try again."
 }
 const systemFailure: HistoryAdvice = {
   code: systemErrorCode,
-  hint: "Check the disk and the permissions, then try again."
+  hint: "Try again. If it fails once more, check the disk and the permissions."
 }
 const storeDamaged: HistoryAdvice = {
   code: systemErrorCode,
-  hint: "Find the damage with git --git-dir STORE fsck; to use another store, give --store DIR."
+  hint: "Find the damage with git --git-dir STORE fsck, or in a workspace with workspaces verify. To use another store, give --store."
 }
 
 const snapshotAdvice: Readonly<Record<SnapshotError["reason"], HistoryAdvice>> = {
@@ -45,7 +46,7 @@ const snapshotAdvice: Readonly<Record<SnapshotError["reason"], HistoryAdvice>> =
   budget: { code: exitCodeOf("LimitExceeded"), hint: "Remove large files, or choose a --root further down." },
   refused: {
     code: exitCodeOf("AccessDenied"),
-    hint: "Choose another --root or --store; --any-root allows a snapshot even of a home directory."
+    hint: "Correct the cause, or choose another --root or --store; --any-root allows a snapshot even of a home directory."
   },
   unavailable: storeUnavailable,
   io: systemFailure
@@ -69,8 +70,8 @@ const archiveAdvice: Readonly<Record<ArchiveError["reason"], string>> = {
   unsupported: "Use an archive that contains only files, directories and links, stored or deflated.",
   name: "Rename that entry: its name must be valid on every system, and must not lead out of the root.",
   duplicate: "Rename one of the two entries: on some systems their names are equal.",
-  link: "A link in an archive must lead to an entry of the archive.",
-  tooLarge: "Choose a part of the tree, or a --root further down.",
+  link: "Leave out the link: it must lead to an entry of the archive, and the filesystem must support links.",
+  tooLarge: "Use a smaller archive, or choose a --root further down.",
   version: "Read the archive with the program that made it, or with a newer fs-algebra."
 }
 
@@ -115,7 +116,7 @@ const adviceByReason: Readonly<Record<JournalError["reason"], readonly [code: nu
   readOnly: [exitCodeOf("AccessDenied"), "Check the permissions of the file and its directory."],
   invalid: [usageErrorCode, "Give a journal, or a file that does not exist yet."],
   tooLarge: [exitCodeOf("LimitExceeded"), "Split the work into smaller parts."],
-  unavailable: [systemErrorCode, "Start the server that stores the journal, then try again."],
+  unavailable: [systemErrorCode, "Check that the server of the journal runs and accepts this user, then try again."],
   version: [unsoundCode, "Use a newer fs-algebra."],
   compacted: [usageErrorCode, "Give a later position, or omit the position; journal verify shows the first position."],
   io: [systemErrorCode, "Check the disk and the permissions, then try again."]
@@ -171,7 +172,7 @@ const accessDeniedAdvice: Readonly<Record<FsError.AccessDenied["why"], string>> 
   permission: "Check the permissions of the file and its directory, or run as a user who has access.",
   readOnly: "This filesystem is read-only; nothing in it can be changed.",
   escape: "Choose a --root that contains the target of the link.",
-  root: "Give a path below the root instead.",
+  root: "Give a path below the root or the mount point instead.",
   link: "Give the path of the link's target instead. For a file with several hard links, omit --hardlinks reject.",
   policy: "Ask the person who set the policy.",
   busy: "Close the program that uses the file or directory, then try again."
@@ -209,7 +210,7 @@ const adviceByTag: Advice = {
         : `Use --mode overwrite to replace the file, or change a part of the file: ${line("edit", path)}`,
   AccessDenied: ({ why }) => accessDeniedAdvice[why],
   InvalidPath: () =>
-    "A path must stay below the root and must not have a cycle of links; choose another --root for files outside the root.",
+    "Correct the path; it must stay below the root, without a cycle of links. For files outside the root, choose another --root.",
   PathTooLong: () => "Choose a --root further down, or shorter names.",
   NotADirectory: ({ operation, path }, line) =>
     operation === openOperation ? "Give a directory: --root DIR." : `Look at the entry: ${line("stat", path)}`,
@@ -221,11 +222,17 @@ const adviceByTag: Advice = {
     operation === "delete"
       ? `Remove the directory with all its content: ${line("rm", "--recursive", path)}`
       : "Choose another destination, or remove that directory first.",
-  DiskFull: () => "Free some disk space, then try again; the old content is unchanged.",
-  Timeout: () => "Make the pattern simpler, or search for plain text with --literal.",
-  IoError: () => "Check the disk and the connection to it, then try again.",
+  DiskFull: () => "Free some space, then try again; the old content is unchanged.",
+  Timeout: ({ detail, path }, line) =>
+    detail.startsWith("the pattern")
+      ? "Make the pattern simpler, or search for plain text with --literal."
+      : `Look at the current state, then try again: ${line("stat", path)}`,
+  IoError: () => "Check the disk or the connection to the server, then try again.",
   NotText: ({ path }, line) => `Read the file as bytes: ${line("cat", "--bytes", "0:256", path)} | xxd`,
-  LimitExceeded: ({ path }, line) => `Read a part of the file: ${line("cat", "--bytes", "0:65536", path)}`,
+  LimitExceeded: ({ limit, path }, line) =>
+    limit === "maxReadBytes" || limit === "maxStringLength"
+      ? `Read a part of the file: ${line("cat", "--bytes", "0:65536", path)}`
+      : "Split the work into smaller parts.",
   InvalidArgument: ({ argument, operation }) =>
     argument === "pattern" && operation.startsWith("glob")
       ? String.raw`Quote the pattern for your shell; write \ before a special character to match the character itself.`
@@ -234,7 +241,7 @@ const adviceByTag: Advice = {
     actual === undefined || actual === null
       ? `Look at the entry again: ${line("stat", path)}`
       : `Read the file again with ${line("cat", path)}, then give --if-match ${actual}`,
-  Unsupported: () => "Try another backend: --backend host or --backend memory.",
+  Unsupported: () => "Use a --root or a --backend that supports it, such as a directory of this machine.",
   Unavailable: ({ hint, operation }) =>
     hint ??
     (operation === "exec" || operation === "Container"

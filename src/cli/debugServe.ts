@@ -47,7 +47,7 @@ const listenComplaint = ({ code, host, message, port }: Server.ListenError): Com
   new Complaint({
     error: { _tag: "ListenError", host, port, code },
     message,
-    hint: "Give another port with --port, or omit --port to use any free port.",
+    hint: "Give another port with --port, omit --port to use any free port, or give another --host.",
     code: systemErrorCode
   })
 
@@ -78,7 +78,10 @@ const wrongStore = ({ message, reason }: Server.DebugError): Complaint =>
   new Complaint({
     error: { _tag: "DebugError", reason },
     message,
-    hint: "fs-algebra workspaces list --store URL shows the workspaces, and workspaces create makes one.",
+    hint:
+      reason === "missing"
+        ? "fs-algebra workspaces list --store URL shows the workspaces, and workspaces create makes one."
+        : "Check the store: fs-algebra workspaces verify --store URL.",
     code: reason === "missing" ? exitCodeOf("NotFound") : exitCodeOf("NotAFile")
   })
 

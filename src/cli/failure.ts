@@ -115,8 +115,8 @@ export const reportedLayer = <A, R>(layer: Layer.Layer<A, FsError.FsError | Comp
   )
 
 /**
- * Makes each path relative to the root, and runs the body for the path. Continues after a failure. The first failure determines
- * the exit code.
+ * Makes each path relative to the root, and runs the body for the path. Reports a failure, and continues with the next path.
+ * The first failure determines the exit code. A failed write to standard output ends the loop.
  */
 export const forEachPath = Effect.fnUntraced(function* <E extends Failure, R>(
   paths: ReadonlyArray<string>,

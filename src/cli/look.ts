@@ -1,4 +1,4 @@
-/** Formats text for a terminal: adds colours, and escapes control characters in names. Piped output is plain data. */
+/** Formats text for a terminal: adds colours, and escapes control characters in names and contents. A pipe gets plain data. */
 import * as Schema from "effect/Schema"
 import type { Kind } from "../model/Entry.ts"
 import * as humanise from "./humanise.ts"

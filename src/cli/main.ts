@@ -133,8 +133,8 @@ const unusedServices = Layer.mergeAll(
 const maxFlagDistance = 2
 
 /**
- * Returns the most similar flags. The candidates are the suggestions of effect/cli for the command, and the flags that all
- * commands share.
+ * Returns the most similar flags, or none if no flag is similar enough. The candidates are the suggestions of effect/cli for
+ * the command, and the flags that all commands share.
  */
 const similarFlags = ({ option, suggestions }: CliError.UnrecognizedOption): ReadonlyArray<string> => {
   const shared = Completions.fromCommand(command).flags.map(({ name }) => `--${name}`)

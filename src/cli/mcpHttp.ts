@@ -17,7 +17,7 @@ const listenComplaint = ({ host, port }: Address, code: string): Complaint =>
   new Complaint({
     error: { _tag: "ListenError", host, port, code },
     message: `cannot listen on port ${port} of ${host} (${code})`,
-    hint: "Give another port, or --http 0 to use any free port.",
+    hint: "Give another port, give --http 0 to use any free port, or give another --host.",
     code: systemErrorCode
   })
 

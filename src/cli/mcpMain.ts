@@ -21,8 +21,8 @@ import { isDirectoryRoot, needsDirectory } from "./root.ts"
 import { Screen, type ScreenShape } from "./screen.ts"
 
 /**
- * Returns the possible directories of Node's compile cache: the directory that bin.ts enables, and the directory that Node
- * uses.
+ * Returns the directories with code that Node runs: the directory in which bin.ts makes the compile cache, and the compile
+ * cache that Node uses.
  */
 const listCodeDirectories = (stateDirectory: string | undefined): ReadonlyArray<string> =>
   [stateDirectory && join(stateDirectory, "fs-algebra"), NodeModule.getCompileCacheDir()].filter((path) => path !== undefined)
@@ -221,7 +221,10 @@ const serveRoots = Effect.fnUntraced(function* (quick: McpArguments, version: st
 const needsOtherBackend = ({ backend, container, mounts = [] }: McpArguments): boolean =>
   (backend !== "memory" && mounts.length > 0) || (container?.image ?? container?.rootfs) !== undefined
 
-/** Serves the given roots or, without given roots, the roots of the client. Returns when the client disconnects. */
+/**
+ * Serves the given roots. Without given roots, serves the current directory over HTTP or in a container, and otherwise the roots
+ * of the client. Over standard input, returns when the client disconnects.
+ */
 export const serving = (quick: McpArguments, versioned: Versioned) =>
   Effect.gen(function* () {
     const { backend, input, refusal: misplaced, roots } = quick

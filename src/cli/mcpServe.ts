@@ -237,7 +237,7 @@ const hasRestore = (tools: McpServer.Options["tools"], { readOnly, snapshots }: 
 
 /**
  * Makes the policy of automatic checkpoints. Returns an empty layer if neither the model nor the user could restore a
- * checkpoint. The user cannot restore a checkpoint of an in-memory copy.
+ * checkpoint. The user cannot restore a checkpoint of an in-memory copy, or of several directories.
  */
 const makeCheckpoints = Effect.fnUntraced(function* (input: McpServeInput) {
   const { backend, directories, root } = yield* Settings

@@ -85,8 +85,8 @@ const openSftp = Effect.fnUntraced(function* ({ host, path, port, user }: Extrac
 })
 
 const noServer = usage(
-  "--token-file applies to a root that is a server of fs-algebra",
-  "Leave out --token-file, or give the address of a server."
+  "--token-file applies to a server of fs-algebra, and to a store in Postgres or on NATS",
+  "Leave out --token-file, or give the address of a server or of such a store."
 )
 
 /** Opens a root that is not a directory of this machine. Returns `undefined` for a directory. */

@@ -1,6 +1,7 @@
 /**
  * Resolves typed paths. A path is relative to the root, or absolute on the machine, as shells complete paths. Links above the
- * root are resolved here, so that every absolute path of the root works. Links inside the root are left to the filesystem.
+ * root are resolved here, so that every absolute path that leads to the root works. Links inside the root are left to the
+ * filesystem.
  */
 import * as Effect from "effect/Effect"
 import { realpathSync, statSync } from "node:fs"

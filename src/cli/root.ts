@@ -1,4 +1,7 @@
-/** Parses `--root`: a directory, a server, a directory of an SSH server, or a bucket. Also parses the root of a workspace. */
+/**
+ * Parses `--root`: a directory, a server, a directory of an SSH server, or a bucket. Also parses the text that stands for
+ * `--store` and `--workspace`.
+ */
 import { existsSync } from "node:fs"
 import { basename, resolve } from "node:path"
 import { splitUrl, urlOf } from "../remote/choice.ts"
@@ -149,7 +152,10 @@ export const rootName = (text: string, currentDirectory: string): string => {
   }
 }
 
-/** Returns the text that names a root in every command, whatever the current directory is. */
+/**
+ * Returns a text that is equal for all addresses of one server, SSH directory or bucket. Returns `undefined` for directories and
+ * workspaces.
+ */
 export const rootIdentity = (text: string, currentDirectory: string): string | undefined => {
   const root = parseRoot(text, currentDirectory)
   if (root._tag === "Server") return root.url

@@ -1,4 +1,7 @@
-/** Serves the filesystem of a command, or all workspaces of a store, to remote clients until the command is interrupted. */
+/**
+ * Serves the filesystem of a command, or all workspaces of a store, to remote clients until the command is interrupted. Also
+ * serves one client on the standard streams.
+ */
 import { statSync } from "node:fs"
 import { hostname } from "node:os"
 import { dirname, resolve } from "node:path"
@@ -72,7 +75,7 @@ const listenComplaint = (address: string, { _tag, detail }: Unavailable | Invali
     : new Complaint({
         error: { _tag: "ListenError", address },
         message: detail,
-        hint: "End the program that uses the address, or give another address with --listen.",
+        hint: "Give another address with --listen, or end the program that uses this address.",
         code: systemErrorCode
       })
 

@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import { standard } from "../model/Limits.ts"
 import type { Complaint } from "./exit.ts"
 
-/** The limits of commands. A user may write and list any amount, but patterns have the usual budget. */
+/** The limits of commands. A user may write, list and find any amount. All other limits are the standard ones. */
 export const limits = {
   ...standard,
   maxFileSize: Number.POSITIVE_INFINITY,
@@ -56,7 +56,10 @@ export class Settings extends Context.Service<
     readonly hardlinks?: "allow" | "reject" | undefined
     readonly mounts: ReadonlyArray<MountFlag>
     readonly journal?: string | undefined
-    /** The file with the token for the server that `--root` names. In the command `serve`, the token that clients must send. */
+    /**
+     * The file with the token of the server that `--root` names, or with the password of the store. In the command `serve`, the
+     * token that clients must send.
+     */
     readonly tokenFile?: string | undefined
     /** The value of `--store` without `--workspace`: the directory of snapshots, or the store of workspaces. */
     readonly store?: string | undefined

@@ -149,7 +149,7 @@ export const openStoreOnce = Effect.fnUntraced(function* (
   return yield* Effect.cachedWithTTL(Effect.provideContext(opened, context), (exit) => (Exit.isSuccess(exit) ? Infinity : 0))
 })
 
-/** Returns the store of the snapshots that are part of the workspace, if the root is one. */
+/** Returns the store of the snapshots that are part of the workspace, if the root is a workspace. */
 const findOwnStore = Effect.gen(function* () {
   const found = yield* Effect.serviceOption(WorkspaceSnapshots)
   const { root } = yield* Settings

@@ -220,6 +220,9 @@ const postgresKind: Kind = {
           "Give the password in the variable PGPASSWORD, or in the private file of --token-file FILE."
         )
       }
+      if (url.username === "" && !url.searchParams.has("user")) {
+        return yield* usage("the address of the store names no user of the database", form)
+      }
       const password = tokenFile === undefined ? yield* configured(postgresPassword) : yield* readTokenFile(tokenFile)
       return (create) =>
         Effect.gen(function* () {
@@ -299,11 +302,11 @@ const isUrl = (scheme: string): boolean => scheme !== "dir" && scheme !== "sqlit
 const hints: Readonly<Record<StoreError["reason"], readonly [code: number, hint: string]>> = {
   unavailable: [
     systemErrorCode,
-    "Check the address and the credentials, check that the server of the store is running, then try again."
+    "Check the address, the permissions and the credentials, and that the server of the store runs. Then try again."
   ],
   missing: [
     exitCodeOf("NotFound"),
-    "Check the address and the name. fs-algebra workspaces list shows the workspaces, and workspaces create makes a store."
+    "Check the address and the name. fs-algebra workspaces list shows the workspaces, and workspaces create makes a store. If a blob is missing, restore it from a backup."
   ],
   corrupt: [exitCodeOf("NotAFile"), "Restore the store from a backup, or copy what other workspaces still have."],
   full: [exitCodeOf("DiskFull"), "Free some space, for example with fs-algebra workspaces gc, then try again."],

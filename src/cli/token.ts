@@ -12,7 +12,7 @@ const maxTokenBytes = 4096
 /** Tests whether a text can be sent in an HTTP header: visible ASCII of at most `maxTokenBytes`. */
 export const isToken = (text: string): boolean => /^[\x21-\x7e]+$/.test(text) && text.length <= maxTokenBytes
 
-/** Tests whether other users can read a file of this user, as ssh tests private keys. */
+/** Tests whether other users have any access to a file of this user, as ssh tests private keys. */
 const isOpenToOthers = ({ mode, uid }: { readonly mode: number; readonly uid: number }): boolean =>
   process.geteuid !== undefined && uid === process.geteuid() && (mode & 0o077) !== 0
 
@@ -47,6 +47,8 @@ const complaint = (
   hint: string
 ) => hostPathError(tag, "open", file, what, hint)
 
+const permissionHint = "Check the permissions of the file, or name another file."
+
 /** Opens a file. The open of a pipe does not wait for its writer. */
 const open = (path: string, file: string, nameHint: string): Effect.Effect<number, Complaint> =>
   Effect.try({
@@ -55,11 +57,11 @@ const open = (path: string, file: string, nameHint: string): Effect.Effect<numbe
       const { code } = error as NodeJS.ErrnoException
       return code === "ENOENT" || code === "ENOTDIR"
         ? complaint("NotFound", file, "does not exist", nameHint)
-        : complaint("AccessDenied", file, `cannot be opened (${code ?? String(error)})`, nameHint)
+        : complaint("AccessDenied", file, `cannot be opened (${code ?? String(error)})`, permissionHint)
     }
   })
 
-/** Returns the text of a file. Refuses a file of this user that other users can read. */
+/** Returns the text of a file, or `undefined` if it is too long. Refuses a file of this user to which other users have access. */
 const read = (path: string, file: string, maxBytes: number, nameHint: string): Effect.Effect<string | undefined, Complaint> =>
   Effect.acquireUseRelease(
     open(path, file, nameHint),
@@ -88,7 +90,7 @@ const read = (path: string, file: string, maxBytes: number, nameHint: string): E
                 "AccessDenied",
                 file,
                 `cannot be read (${(error as NodeJS.ErrnoException).code ?? String(error)})`,
-                nameHint
+                permissionHint
               )
         )
       ),
@@ -116,7 +118,7 @@ const readSecret =
       })
     )
 
-/** Returns the token of a file. Refuses a file of this user that other users can read. */
+/** Returns the token of a file. Refuses a file of this user to which other users have access. */
 export const readTokenFile = readSecret({
   maxBytes: maxTokenBytes,
   nameHint: "Name a file that contains the token in one line, relative to the current directory.",
@@ -128,7 +130,7 @@ export const readTokenFile = readSecret({
   }
 })
 
-/** Returns the private key of a file. Refuses a file of this user that other users can read. */
+/** Returns the private key of a file. Refuses a file of this user to which other users have access. */
 export const readPrivateKey = readSecret({
   maxBytes: 64 * 1024,
   nameHint: "Set FS_ALGEBRA_SSH_KEY to the file of a private key, relative to the current directory.",

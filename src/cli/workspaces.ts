@@ -56,7 +56,7 @@ const explainNames = <R>(self: Effect.Effect<Head, StoreError | NotFound | Alrea
       wrongName("AlreadyExists", path, "exists already", "Choose another name, or look at the workspace", "log", path)
   })
 
-/** Runs the body for each item. Continues after a failure. The first failure determines the exit code. */
+/** Runs the body for each item. Reports a failure, and continues. The first failure determines the exit code. */
 const forEachItem = <A, E extends Failure, R>(items: ReadonlyArray<A>, body: (item: A) => Effect.Effect<void, E, R>) =>
   Effect.gen(function* () {
     let failed: Quit | undefined

@@ -128,8 +128,8 @@ export const unsupported = (feature: string): Fault => ({ _tag: "Unsupported", f
 export const unavailable = (detail: string): Fault => ({ _tag: "Unavailable", detail })
 
 /**
- * Returns a fault for an I/O error that no other tag describes. `code` is the operating system's name of the error,
- * such as `EIO`.
+ * Returns a fault for an I/O error that no other tag describes. `code` is the operating system's name of the error, such as
+ * `EIO`, or a similar code.
  *
  * @category constructors
  * @since 0.1.0

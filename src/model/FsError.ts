@@ -79,8 +79,8 @@ export class AccessDenied extends Schema.TaggedError<AccessDenied>("fs-algebra/A
 }
 
 /**
- * The error for a text that is not a valid path: it climbs above the root, has control characters, or its symlinks form
- * a cycle.
+ * The error for a text that is not a valid path. For example, it climbs above the root, has control characters, or its
+ * symlinks form a cycle.
  *
  * @category errors
  * @since 0.1.0
@@ -151,7 +151,7 @@ export class DirectoryNotEmpty extends Schema.TaggedError<DirectoryNotEmpty>("fs
 }
 
 /**
- * The error for a full disk, or for a quota of `Decorator.quota` that is used up.
+ * The error for a full disk, or for a quota that is used up, such as that of `Decorator.quota`.
  *
  * @category errors
  * @since 0.1.0
@@ -175,7 +175,8 @@ export class Timeout extends Schema.TaggedError<Timeout>("fs-algebra/Timeout")("
 }
 
 /**
- * The error for a host failure that no other class describes. `code` is the errno or a similar code, if there is one.
+ * The error for a failure of the disk, the connection or the backend that no other class describes. `code` is the errno or a
+ * similar code, if there is one.
  *
  * @category errors
  * @since 0.1.0
@@ -211,8 +212,8 @@ export class NotText extends Schema.TaggedError<NotText>("fs-algebra/NotText")("
 }
 
 /**
- * The error for a call that exceeds a limit of this library (`Limits`), not of the machine. `limit` is the name of the
- * limit.
+ * The error for a call that exceeds a limit of this library, such as those of `Limits`, not of the machine. `limit` is the
+ * name of the limit.
  *
  * @category errors
  * @since 0.1.0
@@ -293,8 +294,8 @@ export class Unsupported extends Schema.TaggedError<Unsupported>("fs-algebra/Uns
 const containerOperations: ReadonlySet<string> = new Set(["exec", "eval", "Container"])
 
 /**
- * The error for a backend that cannot be reached: the container engine is not running, the container has stopped, or
- * the connection is lost.
+ * The error for a backend that cannot be reached. For example, the container engine is not running, the container has
+ * stopped, or the connection is lost.
  *
  * A walk or a listing also fails with this error when another program moves or replaces a directory during the read.
  *

@@ -1,5 +1,6 @@
 /**
- * Primitive operations as data. A backend runs only these operations, so an observer of them sees everything.
+ * Primitive operations as data. A backend without `perform` and `explore` runs only these operations, so an observer of them
+ * sees everything.
  *
  * @since 0.1.0
  */
@@ -38,7 +39,7 @@ export type Operation =
 export type Action = "read" | "write" | "delete"
 
 /**
- * Returns the permission that an operation needs.
+ * Returns the permission that an operation needs for its `path`. A `Rename` also needs `write` for `to`.
  *
  * @example
  * ```ts

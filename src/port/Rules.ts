@@ -63,7 +63,7 @@ export const isReadOnly = (rules: Rules): boolean =>
   rules.permits !== undefined && !rules.permits("write") && !rules.permits("delete")
 
 /**
- * True while the engine removes the entries that a failed call has created.
+ * True while the engine removes the entries that a failed call has created, or moves entries aside in a transaction.
  *
  * The removal needs no permission to delete. Otherwise a layer that permits only writing could not guarantee that a
  * failed write leaves nothing behind.

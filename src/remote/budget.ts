@@ -13,7 +13,7 @@ import { maxContentBytes, maxPartLength } from "./protocol.ts"
 /** The maximum number of bytes that `read`, `readString` and `readBytes` return in one message. */
 export const maxReadBytes = 8 * 1024 * 1024
 
-/** The maximum total size, in bytes, of answers that one client has not read. Further reads and searches wait. */
+/** The maximum total size, in bytes, of answers that one client has not read. Further requests of `sizes` wait. */
 const maxAnswers = 16 * 1024 * 1024
 
 /** The maximum size of an answer, for each request that can have a large answer. */

@@ -1,19 +1,20 @@
 /**
  * Runs each change once for its id, so that a client that has lost the answer can send the change again.
  *
- * A change that has begun is completed even if the connection of its client is lost. Only `cancel` interrupts it.
+ * A change that has begun is completed even if the connection of its client is lost. Only `cancel` and the end of the server
+ * interrupt it.
  */
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import { type FsError, InvalidArgument, Unavailable } from "../model/FsError.ts"
+import { elapsedMillis } from "../runtime/elapsed.ts"
 import { hasher } from "../runtime/hash.ts"
 
-/** The time for which the server remembers an answer, in milliseconds. */
+/** The time for which the server remembers an answer, in milliseconds. With more than `maxRemembered`, it forgets the oldest. */
 const rememberedMillis = 5 * 60_000
 
 const maxRemembered = 100_000
@@ -36,7 +37,7 @@ export interface Change {
 export interface Changes {
   /**
    * Runs the change, or returns the answer of the change with the same id. Fails if the id belongs to another request, or if
-   * the answer was too long to be remembered.
+   * the answer was long and has been forgotten.
    */
   readonly run: <A, E>(id: string, change: Effect.Effect<A, E>) => Effect.Effect<A, E | InvalidArgument | Unavailable>
   readonly cancel: (id: string) => Effect.Effect<void>
@@ -145,7 +146,7 @@ export const make = (scope: Scope.Scope, around?: Around, long: LongAnswers = ma
   return {
     size: () => ({ changes: changes.size, characters: long.characters }),
     run: <A, E>(id: string, change: Effect.Effect<A, E>) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.flatMap(elapsedMillis, (now) =>
         Effect.withFiber((caller): Effect.Effect<A, E | InvalidArgument | Unavailable> => {
           forget(now)
           const request = caller.getRef(CurrentRequest)
@@ -176,7 +177,7 @@ export const make = (scope: Scope.Scope, around?: Around, long: LongAnswers = ma
         })
       ),
     cancel: (id) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      Effect.flatMap(elapsedMillis, (now) => {
         forget(now)
         const known = changes.get(id)
         if (known?.fiber !== undefined) return Effect.asVoid(Fiber.interrupt(known.fiber))

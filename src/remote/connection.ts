@@ -2,10 +2,10 @@
  * Sends requests to the server, and sends them again after the connection was lost.
  *
  * A request that changes files has an id, with which the server recognizes a repetition. If a caller is interrupted, the server
- * interrupts the change too, and the caller waits until the change has ended. So the change is never made later.
+ * interrupts the change too. The caller waits until the change has ended, so the change is not made later. If the server does
+ * not answer, the caller waits only for the timeout.
  */
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -20,6 +20,7 @@ import type { RpcClientError } from "effect/rpc/RpcClientError"
 import type * as RpcGroup from "effect/rpc/RpcGroup"
 import { ioError, unavailable } from "../model/Fault.ts"
 import { type Fault, type FsError, toFault } from "../model/FsError.ts"
+import { elapsedMillis } from "../runtime/elapsed.ts"
 import { randomUUID } from "../runtime/node.ts"
 import { instanceHeader, lineageHeader, workspaceHeader } from "./choice.ts"
 import { FilesystemRpcs, type Info } from "./protocol.ts"
@@ -43,11 +44,13 @@ export interface Connection {
   readonly nextId: () => string
   /** Asks the server what it serves. */
   readonly hello: Effect.Effect<Info, Fault>
-  /** Sends a request that changes nothing. Sends it again if the connection was lost. */
+  /** Sends a request that changes nothing. If the connection is lost, sends it again until the timeout has passed. */
   readonly ask: <A>(path: string, request: Effect.Effect<A, FsError | RpcClientError>) => Effect.Effect<A, Fault>
   /** Sends a request once. */
   readonly once: <A>(path: string, request: Effect.Effect<A, FsError | RpcClientError>) => Effect.Effect<A, Fault>
-  /** Sends a request that changes files. Sends it again, with the same id, if the connection was lost. */
+  /**
+   * Sends a request that changes files. If the connection is lost, sends it again with the same id, until the timeout has passed.
+   */
   readonly change: <A>(
     path: string,
     request: (id: string) => Effect.Effect<A, FsError | RpcClientError>
@@ -258,11 +261,11 @@ export const over = Effect.fnUntraced(function* (client: Client, options: Option
   ): Effect.Effect<A, Fault> =>
     Effect.catch(attempt(path, request), (fault) =>
       isLost(fault)
-        ? Effect.flatMap(Clock.currentTimeMillis, (start) => {
+        ? Effect.flatMap(elapsedMillis, (start) => {
             const again: Effect.Effect<Effect.Success<typeof request>, Fault> = Effect.catch(
               Effect.andThen(Effect.sleep(pauseMillis), repetition),
               (fault) =>
-                Effect.flatMap(Clock.currentTimeMillis, (now) =>
+                Effect.flatMap(elapsedMillis, (now) =>
                   isLost(fault) && now - start < timeoutMillis ? again : Effect.fail(plain(fault))
                 )
             )

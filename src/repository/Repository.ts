@@ -20,7 +20,7 @@
  *   its hash.
  * - A transaction keeps its changes in memory, except the chunks of files over 2 KiB.
  * - `collect` may delete an old blob at the moment when another program stores the same content again. The file of that
- *   program is then damaged, which `verify` reports. This cannot happen with the stores in memory and in SQL.
+ *   program is then damaged, which `verify` reports. This cannot happen with the stores in memory, in SQL and on a NATS server.
  * - A transaction that takes longer than the grace period of `collect` may fail with Unavailable. Such a transaction changes
  *   nothing.
  *
@@ -241,12 +241,12 @@ export const importGit = (options: GitImportOptions): Effect.Effect<GitResult, S
   )
 
 /**
- * Adds a commit with the files of the workspace to a git repository, and moves a reference to it. The parent is the commit of
- * the reference, if there is one. Directories without files are skipped and reported, because git cannot store them.
+ * Adds a commit with the files of the workspace to a git repository, and moves a reference to it. The parent is the commit of the
+ * reference, if there is one. Directories without files are skipped and reported, because git cannot store them.
  *
- * Git stores one bit of each mode: whether the owner may execute the file. Fails with SnapshotError `refused` for names that
- * git does not accept, and for a branch that is checked out. An export that fails does not move the reference. The content of
- * `.gitmodules` is not checked.
+ * Git stores one bit of each mode: whether the owner may execute the file. Fails with SnapshotError `refused` for names that git
+ * does not accept or that have control characters, and for a branch that is checked out. An export that fails does not move the
+ * reference. The content of `.gitmodules` is not checked.
  *
  * @category git
  * @since 0.1.0

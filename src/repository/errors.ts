@@ -8,8 +8,9 @@ import * as Schema from "effect/Schema"
 /**
  * The failure of a store of blobs or heads.
  *
- * - `unavailable`: the store does not answer. Whether a change was made is unknown; the same call can be repeated.
- * - `missing`: a blob or a workspace does not exist.
+ * - `unavailable`: the store cannot be used now, for example because it does not answer. Whether a change was made may be unknown;
+ *   the same call can be repeated.
+ * - `missing`: a blob, a workspace or the store does not exist.
  * - `corrupt`: stored bytes do not have the expected hash or encoding.
  * - `full`: the store has no space left.
  * - `invalid`: an argument or a setting is invalid.

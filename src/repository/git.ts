@@ -291,7 +291,7 @@ const defaultAuthor = "fs-algebra <fs-algebra@localhost>"
 
 const isModules = (name: string): boolean => /^(?:\.gitmodules|g[^~]{0,5}~\d+)[ .]*(?::|$)/i.test(plainSpelling(name))
 
-/** Writes the objects of a scan into a pack, and notes the names that git does not accept. */
+/** Writes the objects of a scan into a pack, and notes the names that are not allowed. */
 const makeSink = (writer: PackWriter.PackWriter) => {
   const problems: Array<string> = []
   const emptyIds = new Set([emptyTreeId])
@@ -311,7 +311,7 @@ const makeSink = (writer: PackWriter.PackWriter) => {
           (isModules(name) && node.kind !== "file"
             ? "git reads settings from a file of this name, so it must be a file"
             : undefined)
-        if (why !== undefined) problems.push(`git does not accept the name ${JSON.stringify(name)}: ${why}`)
+        if (why !== undefined) problems.push(`the name ${JSON.stringify(name)} is not allowed in git: ${why}`)
         if (node.kind === "directory" && emptyIds.has(node.id!)) continue
         rows.push([name, node, node.kind === "symlink" ? writer.add("blob", Buffer.from(node.target)) : node.id!])
       }

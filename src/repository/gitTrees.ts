@@ -1,4 +1,4 @@
-/** Trees and commits as git stores them. Names are checked as strictly as `git fsck` does. */
+/** Trees and commits as git stores them. Names are checked as strictly as `git fsck` does, and may have no control character. */
 import * as Result from "effect/Result"
 import { plainSpelling } from "../history/git/codec.ts"
 import { storeFault, type StoreFault } from "../history/errors.ts"
@@ -31,8 +31,8 @@ const controlPattern = /\p{Cc}/u
 const dotGitPattern = /^(?:\.git|git~1)[ .]*(?::|$)/i
 
 /**
- * Returns why git does not accept an entry of this name, or `undefined`. Refuses every spelling that some filesystem treats as
- * `.git`.
+ * Returns why an entry of this name is not allowed, or `undefined` if it is. Refuses control characters, and every spelling that
+ * some filesystem treats as `.git`.
  */
 export const problemOfName = (name: string): string | undefined => {
   if (name === "") return "it is empty"

@@ -6,7 +6,6 @@
  * requests is closed after a while, and earlier if another one needs its place. An `RcMap` of effect that is full refuses a new
  * workspace instead, even if others are idle.
  */
-import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -21,6 +20,7 @@ import { withBudgets } from "../remote/budget.ts"
 import { instanceHeader, lineageHeader, nameOf, workspaceHeader, workspaceParameter } from "../remote/choice.ts"
 import { FilesystemRpcs, type Info } from "../remote/protocol.ts"
 import { handlers as remoteHandlers, makeShared } from "../remote/server.ts"
+import { elapsedMillis } from "../runtime/elapsed.ts"
 import { BlobStore } from "./BlobStore.ts"
 import type { StoreError } from "./errors.ts"
 import * as Objects from "./format/objects.ts"
@@ -44,10 +44,10 @@ export interface Options {
 /** The largest cache of one workspace, in bytes. */
 const cacheBytes = 8 * 1024 * 1024
 
-/** The time for which a workspace is used without another look whether it still exists, in milliseconds. */
+/** The time, in milliseconds, for which a workspace is used without a new check that it still exists. */
 const checkMillis = 1000
 
-/** The longest wait for that look. A store that is away for a while does not hide what is known. */
+/** The longest wait for this check. If the store does not answer, the workspace counts as present. */
 const checkTimeout = "2 seconds"
 
 type Answers = ReturnType<typeof remoteHandlers>
@@ -55,7 +55,7 @@ type Answer = (payload: object, options: object) => Effect.Effect<unknown, unkno
 
 interface Opened {
   readonly answers: Answers
-  /** Another text after the workspace was closed, because the answers to earlier changes are then forgotten. */
+  /** The id of this opening. A later opening has another id, because it does not know the answers to earlier changes. */
   readonly instance: string
   readonly workspace: Workspace.Workspace
 }
@@ -96,7 +96,11 @@ const toUnavailable = (error: StoreError): Unavailable =>
     error.detail,
     error.reason === "missing" || error.reason === "invalid"
       ? listHint
-      : "Check the store: fs-algebra workspaces verify NAME --store URL."
+      : error.reason === "corrupt"
+        ? "Check the store: fs-algebra workspaces verify NAME --store URL."
+        : error.reason === "full"
+          ? "Free some space in the store, for example with fs-algebra workspaces gc."
+          : "Check that the server can reach the store, then try again."
   )
 
 /** Returns the answers to the requests. The scope closes all workspaces. */
@@ -168,14 +172,14 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
     }
 
     const enter = (name: string): Effect.Effect<Entry, Unavailable, Scope.Scope> =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.flatMap(elapsedMillis, (now) =>
         Effect.acquireRelease(
           Effect.suspend(() => {
             const taken = take(name, now)
             return taken === undefined ? Effect.fail(tooMany) : Effect.as(taken[1], taken[0])
           }),
           (entry) =>
-            Effect.map(Clock.currentTimeMillis, (now) => {
+            Effect.map(elapsedMillis, (now) => {
               entry.users--
               entry.usedAt = now
             })
@@ -188,9 +192,9 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
         const entry = yield* enter(name)
         const opened = yield* Deferred.await(entry.opened)
         const { workspace } = opened
-        const now = yield* Clock.currentTimeMillis
+        const now = yield* elapsedMillis
         if (!workspace.isReplaced()) {
-          if (Math.abs(now - entry.checkedAt) < checkMillis) return opened
+          if (now - entry.checkedAt < checkMillis) return opened
           entry.checkedAt = now
           const state = yield* workspace.state.pipe(
             Effect.timeoutOrElse({ duration: checkTimeout, orElse: () => Effect.succeed("present" as const) }),
@@ -228,9 +232,9 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
 
     const release = Effect.gen(function* () {
       yield* Effect.sleep(Duration.millis(Math.max(1, idleMillis / 4)))
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* elapsedMillis
       for (const entry of entries.values()) {
-        if (entry.users === 0 && Math.abs(now - entry.usedAt) >= idleMillis) yield* close(entry)
+        if (entry.users === 0 && now - entry.usedAt >= idleMillis) yield* close(entry)
       }
     })
     yield* Effect.forkScoped(Effect.forever(release))

@@ -43,7 +43,7 @@ export interface Workspace {
   readonly draft: Effect.Effect<Draft, Fault>
   /** Notes that the result of the current transaction depends on an entry. Outside a transaction, does nothing. */
   readonly observe: (guard: Guard) => Effect.Effect<void>
-  /** Returns the newest known commit if the fiber is outside of all transactions, and `undefined` inside a transaction. */
+  /** Returns the newest known commit, or `undefined` inside a transaction and after the workspace was made again. */
   readonly peek: (fiber: Fiber.Fiber<unknown, unknown>) => Draft | undefined
   /** Commits a change, or adds it to the current transaction. Returns when the head refers to the change. */
   readonly submit: <A>(change: Change<A>) => Effect.Effect<A, Fault>
@@ -571,7 +571,8 @@ export const make = (
           })
         return Effect.flatMap(Clock.currentTimeMillis, (now) => {
           if (now - startedAt < refreshAfter) return enqueued(false)
-          // `collect` may have deleted what the transaction has stored, so the content and all nodes are stored again.
+          // `collect` may delete, or may have deleted, what the transaction has stored. So all nodes are made again, and the
+          // content is stored again. If content is missing, the transaction fails.
           const contents = changes.flatMap(({ contents }) => contents ?? [])
           return Effect.andThen(
             Effect.mapError(
@@ -628,10 +629,7 @@ export const make = (
             return Result.fail(outcome.fault)
         }
       })
-      /**
-       * Repeats the call while it has a lock. So calls that compete for the same files run one after another, and each of them
-       * ends.
-       */
+      /** Repeats the call, which now has a lock. So calls that compete for the same files run one after another, and end. */
       const retry = (left: number): Effect.Effect<A, E | E2, R> =>
         Effect.flatMap(attempt, (result): Effect.Effect<A, E | E2, R> => {
           if (Result.isSuccess(result)) return Effect.succeed(result.success)

@@ -108,8 +108,8 @@ const hasEnded = (fields: ReadonlyArray<string>): boolean =>
 /**
  * Tests whether the process has ended.
  *
- * Returns `undefined` if the state is unknown: the process belongs to another machine or container, or the system does
- * not report start times, so that another process with the same pid cannot be told apart.
+ * Returns `undefined` if the state is unknown, for example because the process belongs to another machine or container. The
+ * state is also unknown if the system does not show start times, which tell apart two processes with the same pid.
  */
 export const isDead = (identity: string): boolean | undefined => {
   const { hasOwnProc, pidScope } = ownIdentity()

@@ -223,9 +223,9 @@ describe("a file journal that is opened after a crash", () => {
   )
 })
 
-describe("damage in a file journal", () => {
-  const calls = [[stat(1)], [stat(2), write("w", bytesOf(9))], [stat(4)], [stat(5)]]
+const calls = [[stat(1)], [stat(2), write("w", bytesOf(9))], [stat(4)], [stat(5)]]
 
+describe("damage in a file journal", () => {
   it.live("is found at every byte of a chained journal", () =>
     Effect.gen(function* () {
       const path = fresh()

@@ -1,5 +1,6 @@
 /** A server of all workspaces of a store, without a network. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -13,6 +14,7 @@ import { instanceHeader, lineageHeader, nameOf, splitUrl, urlOf, workspaceHeader
 import type { Info } from "../../src/remote/protocol.ts"
 import { HeadStore } from "../../src/repository/HeadStore.ts"
 import * as Served from "../../src/repository/served.ts"
+import { jumpingClock } from "../jumpingClock.ts"
 import { memory, open, type StoreServices, tapped } from "./tapped.ts"
 
 type Failure = { readonly _tag: string; readonly message: string }
@@ -263,6 +265,27 @@ describe("a server of workspaces", () => {
       yield* client("two").read("name")
       yield* refusal(again.write("a", "a"), "does not know whether it made the change")
       assert.strictEqual(yield* client("one").read("a"), "a")
+    })
+  )
+
+  it.effect("knows a change again after its wall clock was set to another hour", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      yield* filled(stores, "one")
+      const testClock = yield* Clock.Clock
+      const { clock, jump } = yield* jumpingClock
+      yield* Effect.gen(function* () {
+        const client = yield* serving(stores, { idle: "5 minutes" })
+        for (const hours of [1, -2]) {
+          const { instance } = yield* client("one").info
+          const again = client("one", { [instanceHeader]: instance })
+          yield* again.write("a", "a")
+          jump(hours * 3_600_000)
+          // The server looks for workspaces without requests meanwhile.
+          yield* Effect.provideService(TestClock.adjust("2 minutes"), Clock.Clock, testClock)
+          yield* again.write("a", "a")
+        }
+      }).pipe(Effect.provideService(Clock.Clock, clock))
     })
   )
 

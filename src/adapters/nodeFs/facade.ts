@@ -32,7 +32,7 @@ import { Dirent, Stats } from "./stats.ts"
 type Call = (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown, Error>
 type Callback = (error: Error | null, ...values: ReadonlyArray<unknown>) => void
 
-/** Node's names of the system calls, for errors of calls that never start. */
+/** The system calls in Node's errors, for the calls whose name differs. ENOSYS uses them for a call that cannot run synchronously. */
 const syscalls: Readonly<Record<string, string>> = {
   readdir: "scandir",
   copyFile: "copyfile",

@@ -1,4 +1,7 @@
-/** Runs a prompt in a session. The prompt is rendered once. Each call works on the filesystem of its tool's section. */
+/**
+ * Runs a prompt in a session. The prompt is rendered once. Each call works on the filesystem of its tool's section or, if the
+ * section has none, of the workspace.
+ */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
@@ -94,8 +97,9 @@ const filesystemNotReady = ({ title }: Pick<Section, "title">, { _tag }: Section
     "Try once more; if it fails again, go on without these files and tell the user."
   )
 
-// Chooses the filesystem of a section's tools: the filesystem of the section or, if it has none, of the prompt's workspace. A
-// tool gets the services of both sections. Snapshot tools therefore capture the same files that file tools change.
+// Chooses the filesystem of a section's tools: the filesystem of the section or, if it has none, of the workspace. The workspace
+// is the first section with a filesystem. In the second case a tool gets the services of its own section and of the workspace.
+// So snapshot tools capture the same files that file tools change.
 
 interface ToolSources {
   readonly sectionWithFilesystem: (section: Section<unknown>) => Section<unknown> | undefined

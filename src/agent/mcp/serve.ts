@@ -1,6 +1,6 @@
 /**
- * Serves the client of one pipe with a server of effect/ai. The server answers `initialize` immediately. Other requests
- * wait until the tools, resources and prompts are registered.
+ * Serves the client of one pipe with a server of effect/ai. If the name of one tool is known, the server answers `initialize`
+ * before the tools, resources and prompts are registered. Other requests wait for them.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"

@@ -119,8 +119,8 @@ const cutFilesToCount = (found: FileCounts, count: number): FileCounts =>
     : { ...found, files: found.files.slice(0, count), next: endOf(found.files[count - 1]!.path) }
 
 /**
- * Counts matches in at most `maxFiles` files, and in fewer if their counts do not fit. After a cut, the last page is searched
- * again up to the cut, so that the numbers of searched and skipped files are correct for the shorter result.
+ * Counts matches in at most `maxFiles` files, and in fewer if their counts do not fit. After a cut, the page with the cut is
+ * searched again up to the cut, so that the numbers of searched and skipped files are correct for the shorter result.
  */
 const countByFile = Effect.fnUntraced(function* (
   page: (after: string | undefined, maxMatches: number) => Effect.Effect<GrepResult, GrepError>,

@@ -1,6 +1,6 @@
 /**
  * The tool `read_file`: decodes text by its byte order mark, and returns images for the model to see. For other binary files
- * the result states only the type and the size.
+ * the result states only the type and the size, unless the call asks for base64.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

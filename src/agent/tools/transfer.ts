@@ -46,7 +46,10 @@ interface Transfer {
   readonly forgetsSource: boolean
 }
 
-/** Refuses the call if the destination is a directory, because the model may have meant to put the source into it. */
+/**
+ * Fails with the error. If the destination is a directory, fails with a refusal instead, because the model may have meant to put
+ * the source into this directory.
+ */
 const refuseDirectoryTarget = Effect.fnUntraced(function* (
   error: FsError,
   { filesystem }: Call,

@@ -75,7 +75,10 @@ export interface Answer {
 }
 
 export interface Client {
-  /** Sends a request until the store answers with a status that is not transient (see `isTransient`). */
+  /**
+   * Sends a request, at most `attempts` times, until the store answers with a status that is not transient (see `isTransient`).
+   * Fails if no attempt gets such an answer.
+   */
   readonly send: (call: Call) => Effect.Effect<Answer, Fault>
   /** Converts an answer that the caller does not expect. */
   readonly refused: (answer: Answer) => Effect.Effect<never, Fault>
@@ -83,7 +86,7 @@ export interface Client {
   readonly faultOf: (refusal: Pick<Refusal, "code" | "message" | "status">) => Fault
   /** The maximum number of attempts for a request, or for a part of it that the store has temporarily refused. */
   readonly attempts: number
-  /** Waits after `done` attempts. */
+  /** Waits for at most 10 seconds before the next attempt. `done` is the number of attempts so far. */
   readonly pause: (done: number) => Effect.Effect<void>
   /** Returns the name of an object for the header `x-amz-copy-source`. */
   readonly sourceOf: (key: string) => string
@@ -159,7 +162,10 @@ const refusalOf = ({ body, headers, status }: Answer): Effect.Effect<Refusal> =>
 /** The maximum length of a store's own message in a fault. */
 const maxMessage = 200
 
-const faultOf = ({ bucket, endpoint, region }: Target, refusal: Omit<Refusal, "region"> & Partial<Refusal>): Fault => {
+const faultOf = (
+  { bucket, credentials, endpoint, region }: Target,
+  refusal: Omit<Refusal, "region"> & Partial<Refusal>
+): Fault => {
   const { code, message, status } = refusal
   const said = `the store answered ${status}${code === "" ? "" : ` ${code.slice(0, 60)}`}`
   const why = message === "" ? said : `${said} (${message.slice(0, maxMessage)})`
@@ -180,10 +186,11 @@ const faultOf = ({ bucket, endpoint, region }: Target, refusal: Omit<Refusal, "r
       return unavailable(`${said}: the clocks of this machine and of the store differ; set the clock of this machine`)
     case "InvalidAccessKeyId":
     case "SignatureDoesNotMatch":
-    case "ExpiredToken":
     case "InvalidToken":
-    case "TokenRefreshRequired":
       return unavailable(`${why}; check the credentials and the region`)
+    case "ExpiredToken":
+    case "TokenRefreshRequired":
+      return unavailable(`${why}; get new credentials`)
     case "EntityTooLarge":
       return ioError(`${said}: the object is too large for the store`, "EFBIG")
     case "QuotaExceeded":
@@ -195,7 +202,10 @@ const faultOf = ({ bucket, endpoint, region }: Target, refusal: Omit<Refusal, "r
   switch (status) {
     case 401:
     case 403:
-      return accessDenied("permission", `${why}; give the credentials a policy that permits the request`)
+      return accessDenied(
+        "permission",
+        `${why}; ${credentials === undefined ? "give credentials" : "give the credentials a policy that permits the request"}`
+      )
     case 404:
       return notFound
     case 405:

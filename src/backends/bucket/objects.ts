@@ -34,7 +34,7 @@ export interface Page {
   readonly next: string | undefined
 }
 
-/** The condition of a write. If it is not met, the store answers 412. */
+/** The condition of a write. If it is not met, the store answers 412, 409 or, for a missing object, 404. */
 export type Condition =
   | { readonly _tag: "None" }
   | { readonly _tag: "Absent" }
@@ -159,7 +159,7 @@ const pageOf = (root: Xml.Element | undefined): Page | undefined => {
   return { objects, prefixes, next: textOf(root, "IsTruncated") === "true" && token !== "" ? token : undefined }
 }
 
-/** Tests whether any store reads the key unchanged from XML. Some stores remove blanks at both ends. */
+/** Tests whether every store reads the key unchanged from XML. Some stores remove blanks at both ends. */
 export const isBatchable = (key: string): boolean => key === key.trim() && !/[\0-\x1f\x7f\ufffe\uffff]/.test(key)
 
 /** Returns the MD5 of a batch's body, or `undefined` on machines that forbid MD5. */

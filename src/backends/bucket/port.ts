@@ -127,7 +127,7 @@ export const makePort = (settings: Settings): Backend => {
     return key !== undefined && isUnreachable(key) ? Effect.fail(unreachable) : Effect.succeed(key)
   }
 
-  /** Reads the head of a file, and notes it in a claim on the path. */
+  /** Reads the head of a file. If the caller holds a claim on the path, the claim keeps the ETag of the first head. */
   const headOf = (path: FsPath): Effect.Effect<ObjectHead | undefined, Fault> =>
     Effect.flatMap(keyOf(path), (key) =>
       key === undefined
@@ -342,8 +342,8 @@ export const makePort = (settings: Settings): Backend => {
   type Mode = "create" | "replace" | "append"
 
   /**
-   * Runs a write that depends on the present object. Repeats the write if another program replaces the object first. `store`
-   * stores the new object if the condition is met.
+   * Runs a write that depends on the present object. `store` stores the new object if the condition is met. If another program
+   * replaces the object first, repeats the write, at most `maxAttempts` times. Under a claim, fails with `overtaken` instead.
    */
   const publish = (
     path: FsPath,

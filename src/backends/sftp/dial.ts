@@ -49,7 +49,8 @@ const readKnown = ({ host, hostKeys, port }: Server): Effect.Effect<Known, DialF
       if (size > maxKnownHostsBytes) throw new RangeError("too large")
       return { hosts: parseKnownHosts(await FsPromises.readFile(file, "utf8"), host, port), file }
     },
-    catch: (error) => final(`the known_hosts file ${file} cannot be read (${codeOf(error) ?? "too large"}); check its path`)
+    catch: (error) =>
+      final(`the known_hosts file ${file} cannot be read (${codeOf(error) ?? "too large"}); check its path and its permissions`)
   })
 }
 
@@ -61,7 +62,9 @@ const failureOf = (error: Error & { readonly level?: string }, { host, port, use
   }
   if (error.level === "agent") return final("the SSH agent does not answer; check its socket, and that it has a key")
   if (error.level === "handshake") {
-    return final(`${at} and this program have no common algorithm or key (${error.message.slice(0, 120)})`)
+    return final(
+      `${at} and this program have no common algorithm or key (${error.message.slice(0, 120)}); check which the server offers`
+    )
   }
   const why = error.level === "client-timeout" ? "no answer in time" : (codeOf(error) ?? "the connection was closed")
   return passing(unavailable(`the server ${at} cannot be reached (${why}); check the address and the network`))

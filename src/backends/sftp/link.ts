@@ -48,7 +48,7 @@ export interface DialFailure {
 export type Dial = Effect.Effect<Transport, DialFailure>
 
 export interface Link {
-  /** Runs an operation. Runs it again if the connection was lost before a change was sent. */
+  /** Runs an operation. If the connection is lost before a change was sent, runs it again, at most `maxRuns` times. */
   readonly run: <A, E, R>(use: (session: Session) => Effect.Effect<A, E | Lost, R>) => Effect.Effect<A, E | Fault, R>
   readonly session: Effect.Effect<Session, Fault>
   /** Removes a temporary file, now or after the next reconnection. */

@@ -93,11 +93,11 @@ const rootFault = (root: string, fault: Fault): Fault =>
     ? unavailable(
         `the directory ${JSON.stringify(root)} ${
           fault._tag === "NotFound"
-            ? "does not exist"
+            ? "does not exist on the server; create it, or correct root"
             : fault._tag === "NotADirectory"
-              ? "is not a directory"
-              : "cannot be read"
-        } on the server; create it, or correct root`
+              ? "is not a directory on the server; correct root"
+              : "cannot be read on the server; give the user access, or correct root"
+        }`
       )
     : fault
 

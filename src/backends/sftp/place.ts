@@ -64,7 +64,10 @@ export const pathsAlong = (site: Site, path: FsPath): ReadonlyArray<string | Buf
 
 type Look = Effect.Effect<Attributes | undefined, Calls.Failure>
 
-/** Returns the entries up to the first that is not a directory, because the server follows a link in the middle of a path. */
+/**
+ * Returns the entries up to the first that is not a directory, because the server follows a link in the middle of a path. Fails if
+ * the root is not a directory.
+ */
 const seenAlong = Effect.fnUntraced(function* (
   looks: ReadonlyArray<Look>
 ): Effect.fn.Return<ReadonlyArray<Attributes | undefined>, Calls.Failure> {

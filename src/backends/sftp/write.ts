@@ -196,7 +196,7 @@ const writeBatches = <E, R>(
     )
   })
 
-/** Writes the last bytes, waits until the file is on disk, and reads its attributes. */
+/** Writes the last bytes, flushes the file to disk if the site is durable, and notes its attributes. */
 const settle = (
   site: Site,
   staged: Staged,
@@ -492,8 +492,8 @@ const appendOnce = (site: Site, path: FsPath, at: string | Buffer, bytes: Uint8A
     })
   )
 
-/** The maximum number of times that a long append starts again because another program has changed the file. */
-const maxCopies = 4
+/** The maximum number of times that an append starts again because another program has created, changed or removed the file. */
+const maxRestarts = 4
 
 const copyInto = (
   site: Site,
@@ -550,7 +550,7 @@ const appendByCopy = (
       ),
       (stat) => (stat !== undefined ? Effect.succeed(stat) : left === 0 ? Effect.fail(keepsChanging) : attempt(left - 1))
     )
-  return attempt(maxCopies)
+  return attempt(maxRestarts)
 }
 
 const appendBytes = (site: Site, path: FsPath, bytes: Uint8Array): Effect.Effect<FileStat, Fault> => {
@@ -578,7 +578,7 @@ const appendBytes = (site: Site, path: FsPath, bytes: Uint8Array): Effect.Effect
             : Effect.fail(failure)
       )
     })
-  return Effect.mapError(attempt(maxCopies), faultOf)
+  return Effect.mapError(attempt(maxRestarts), faultOf)
 }
 
 /** Appends a stream. A stream of less than `batchBytes` bytes is kept in memory. A longer stream is staged first. */

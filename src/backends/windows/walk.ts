@@ -1,6 +1,6 @@
 /**
- * Opens the root of a Windows host. The root stays the same directory, even if its path later leads to another
- * directory.
+ * Opens the root of a Windows host, and maps paths to it. If the path of the root later leads to another directory, calls
+ * fail with Unavailable.
  */
 import { filesystemClosed, rootGone } from "../faults.ts"
 import { accessDenied, is as isFault, notADirectory, notFound } from "../../model/Fault.ts"

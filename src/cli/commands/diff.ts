@@ -279,7 +279,7 @@ const printStat = Effect.fnUntraced(function* <E, R>(compared: Stream.Stream<Com
   if (rows.length > 0) yield* screen.write(statTable(shown, rows))
 })
 
-/** Lists the changed directories on standard error, because git's format cannot show them. */
+/** Reports changed directories on standard error, because git's format cannot show them: their number, and the first three. */
 const reportDirectories = Effect.fnUntraced(function* (directories: ReadonlyArray<string>) {
   if (directories.length === 0) return
   const screen = yield* Screen

@@ -137,9 +137,9 @@ const log = workspacesSubcommand(
   "log",
   {
     summary: "Show the commits of a workspace",
-    description: `Show the commits, the newest first: number, time, author, message and the hash of the root. gc removes the commits before
-the newest one; the list then ends with a commit whose content is gone. To keep a state, take a snapshot: fs-algebra
-snapshots lists the snapshots.`,
+    description: `Show the commits, the newest first: number, time, author, message and the hash of the root. gc removes the commits that are
+older than its grace period, except the newest one; the list then ends with a commit whose content is gone. To keep a
+state, take a snapshot: fs-algebra snapshots lists the snapshots.`,
     examples: [
       ["team --store dir:../store", "The history of a workspace"],
       ["team -n 3 --store dir:../store --json", "The newest three commits, as JSON"]

@@ -18,7 +18,7 @@ const journalInsideRoot = (file: string): Complaint =>
     "Choose a file outside of the root, so that the journal does not record its own changes."
   )
 
-/** Tests whether the journal lies inside the root, also if a link leads there or a container mounts the root. */
+/** Tests whether the journal or its contents lie inside a root, also if a link leads there or a container mounts the root. */
 const isInsideRoot = Effect.fnUntraced(function* ({ port: { history } }: Algebra, place: string) {
   const { backend, directories, root } = yield* Settings
   const { directory } = yield* Screen

@@ -1,5 +1,5 @@
 /**
- * Shows the drift between a journal and the files, and undoes everything after a position. The undo is recorded in the same
+ * Shows the drift between a journal and the files, and undoes the changes after a position. The undo is recorded in the same
  * journal, so the journal remains complete and the undo can be undone too.
  */
 import * as Effect from "effect/Effect"

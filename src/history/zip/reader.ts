@@ -157,9 +157,9 @@ const eachInSlices = Effect.fnUntraced(function* <A>(
 })
 
 interface ContentChecker {
-  /** Adds an entry with its packed bytes, which are copied. Fails if an earlier entry is damaged. */
+  /** Adds an entry, and copies its packed bytes. May fail because an earlier entry is damaged. */
   readonly add: (entry: Entry, packed: Uint8Array) => Effect.Effect<void, ArchiveError>
-  /** Waits until all added entries are checked. */
+  /** Waits until all added entries are checked. Fails if one is damaged. */
   readonly finish: Effect.Effect<void, ArchiveError>
 }
 

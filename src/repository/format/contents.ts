@@ -198,7 +198,7 @@ export const append = (
     return { content: yield* end, hash }
   })
 
-/** Stores the parts of content again, so that the store updates their `storedAt`. */
+/** Stores the parts of content again, so that the store updates their `storedAt`. Fails with `missing` if a part is missing. */
 export const refresh = (objects: Objects, content: Content): Effect.Effect<void, StoreError> => {
   const below = (level: number, { hash, size }: ChunkRef): Effect.Effect<void, StoreError> =>
     level === 0

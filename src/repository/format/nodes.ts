@@ -9,7 +9,7 @@ import { sha256 } from "../../runtime/hash.ts"
 import { StoreError } from "../errors.ts"
 import * as Cbor from "./cbor.ts"
 
-/** The newest version of the format. The roots of all commits but the first have this version. */
+/** The newest version of the format. The library writes the roots of all commits but the first in this version. */
 export const formatVersion = 3
 /** The version of first roots and of lists of answers. All other nodes have version 1. */
 const secondVersion = 2

@@ -1,7 +1,7 @@
 /**
- * A directory as a tree that is ordered by the hashes of its names. A tree of at most `maxLeafWeight` is one leaf. A heavier
- * tree is a branch, with one child for each next digit of the hash. So the nodes depend only on the entries, not on the order
- * of the changes, and every node is small.
+ * A directory as a tree that is ordered by the hashes of its names. A tree with a weight of at most `maxLeafWeight` is one leaf.
+ * A heavier tree is a branch, with one child for each next digit of the hash. So the nodes depend only on the entries, not on the
+ * order of the changes, and every node is small.
  *
  * All functions leave their arguments unchanged and return new nodes, which `Objects.store` stores.
  */

@@ -50,7 +50,7 @@ export interface Contents {
   readonly list: Stream.Stream<Listed, StoreError>
 }
 
-/** `youngest` is the age in milliseconds below which nothing is removed, whatever the time is. Returns how much was removed. */
+/** `youngest` is the age in milliseconds below which nothing is removed, whatever the time is. Returns the number of removals. */
 export type Sweep = (before: number, youngest?: number) => Effect.Effect<number, StoreError>
 
 /**

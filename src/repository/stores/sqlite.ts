@@ -1,6 +1,6 @@
 /**
  * A SQLite client that uses Node's own module. Each statement runs synchronously. If another connection has locked the
- * database, the statement is retried. Other fibers run meanwhile, but their statements wait.
+ * database, the statement is retried for up to 30 seconds. Other fibers run meanwhile, but their statements wait.
  */
 import type * as NodeSqlite from "node:sqlite"
 import * as Effect from "effect/Effect"

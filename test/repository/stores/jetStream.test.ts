@@ -18,6 +18,7 @@ import { laws, storeSuite, suite } from "../../../src/testing/index.ts"
 import { bytesOf } from "../../../src/testing/stores/blobLaws.ts"
 import { contentLaws, contentsOn } from "../../journal/contentLaws.ts"
 import { describeNats, type Server, startServer } from "../../journal/nats.ts"
+import { jumpingClock } from "../../jumpingClock.ts"
 import { isSoak, randomPrograms } from "../../runs.ts"
 import { type Gate, gateTo } from "./natsGate.ts"
 
@@ -48,21 +49,6 @@ const listed = ({ blobs }: Opened) => Effect.map(Stream.runCollect(blobs.list), 
 
 let names = 0
 const fresh = (): string => `place-${names++}`
-
-/** Returns the clock, and a function that makes it jump by a number of milliseconds. */
-const jumpingClock = Effect.map(Clock.Clock, (real) => {
-  let ahead = 0
-  const clock: Clock.Clock = {
-    currentTimeMillisUnsafe: () => real.currentTimeMillisUnsafe() + ahead,
-    currentTimeMillis: Effect.sync(() => real.currentTimeMillisUnsafe() + ahead),
-    currentTimeNanosUnsafe: () => real.currentTimeNanosUnsafe(),
-    currentTimeNanos: real.currentTimeNanos,
-    monotonicTimeNanosUnsafe: () => real.monotonicTimeNanosUnsafe(),
-    monotonicTimeNanos: real.monotonicTimeNanos,
-    sleep: (duration) => real.sleep(duration)
-  }
-  return { clock, jump: (millis: number) => void (ahead += millis) }
-})
 
 describeNats("on JetStream", () => {
   let server: Server

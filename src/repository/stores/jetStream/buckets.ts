@@ -57,7 +57,7 @@ const unfitReason = ({ description, subjects }: Bucket, config: StreamConfig): s
   return config.deny_purge ? "its messages cannot be deleted" : undefined
 }
 
-/** Creates a stream unless it must exist, or checks the settings of one that exists. */
+/** Opens a stream, and creates it if it is missing and need not exist. Fails with `invalid` if its settings do not fit. */
 export const openBucket = (
   connection: StoreConnection,
   bucket: Bucket,

@@ -57,9 +57,9 @@ export interface Connection<E> {
   readonly jetstream: JetStreamClient
   readonly manager: JetStreamManager
   readonly packages: Packages
-  /** Retries the request until the server answers. Fails with a refusal, `unavailable` or `closed`. */
+  /** Retries the request until the server answers or the timeout has passed. Fails with a refusal, `unavailable` or `closed`. */
   readonly call: <A>(operation: string | undefined, request: () => Promise<A>) => Effect.Effect<A, E | Refusal>
-  /** Retries the request until the server answers. A refusal is unexpected and becomes `unavailable`. */
+  /** Retries the request as `call` does. A refusal is unexpected and becomes `unavailable`. */
   readonly ask: <A>(operation: string | undefined, request: () => Promise<A>) => Effect.Effect<A, E>
   /** Sends the request once, without a timeout. Fails with `unavailable` if the current connection is lost. */
   readonly sendOnce: <A>(operation: string | undefined, request: () => Promise<A>) => Effect.Effect<A, E | Refusal>
