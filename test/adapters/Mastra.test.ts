@@ -118,7 +118,7 @@ const calls: Calls = [
   ["readFile as UTF-16", (fs) => fs.readFile("picture.png", { encoding: "utf16le" })],
   ["readFile as ASCII", (fs) => fs.readFile("ü/ö.txt", { encoding: "ascii" })],
   ["readFile of bytes that are not UTF-8", (fs) => fs.readFile("picture.png", { encoding: "utf8" })],
-  ["readFile returns a Buffer", async (fs) => Buffer.isBuffer(await fs.readFile("a.md"))],
+  ["the type of the result of readFile", async (fs) => Buffer.isBuffer(await fs.readFile("a.md"))],
   ["readFile with inner dots", (fs) => fs.readFile("./d/../d//e/./c.json")],
   ["readFile with dots behind a link", (fs) => fs.readFile("way/../a.md")],
   ["readFile through links", (fs) => fs.readFile("way/c.json")],
@@ -257,7 +257,10 @@ const calls: Calls = [
   ["stat of the root", async (fs) => ({ ...plain(await fs.stat("")), name: "" })],
   ["stat of a missing file", (fs) => fs.stat("none")],
   ["stat above the root", (fs) => fs.stat("../x")],
-  ["times", async (fs) => Object.values(await fs.stat("a.md")).filter((value) => value instanceof Date).length],
+  [
+    "the number of times in a stat",
+    async (fs) => Object.values(await fs.stat("a.md")).filter((value) => value instanceof Date).length
+  ],
   ["realpath", (fs) => fs.realpath!("way/../way/c.json")],
   ["realpath of the root", (fs) => fs.realpath!(".")],
   ["realpath above the root", (fs) => fs.realpath!("../x")]

@@ -92,7 +92,7 @@ describe("the message of rm counts the removed entries", () => {
     ["hollow", "removed hollow with everything in it: 2 directories, 0 files"]
   ]
   for (const [path, expected] of rows) {
-    it.effect(`for ${path}`, () =>
+    it.effect(`for the directory ${path}`, () =>
       Effect.gen(function* () {
         assert.strictEqual((yield* invoke("rm", { path })).message, expected)
       }).pipe(withTree({ empty: {}, one: { a: "x" }, hollow: { inner: {} } }))

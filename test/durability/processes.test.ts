@@ -103,7 +103,7 @@ for (const how of ["lists", "writes"] as const) {
 
 describe("four processes", { timeout: isSoak ? 1_200_000 : 600_000 }, () => {
   for (const how of ["bytes", "stream"] as const) {
-    it(`create the same names from ${how}, and exactly one process succeeds for each name`, async () => {
+    it(`create the same names from ${how === "stream" ? "a stream" : how}, and exactly one process succeeds for each name`, async () => {
       const sizes = Array.from({ length: 150 }, (_, n) => (n % 10 === 0 ? 300_000 : 100 + n))
       await untilTheyMeet(async (root) => {
         const outcomes = await together(four({ root, role: "create", how, sizes }))
@@ -119,7 +119,7 @@ describe("four processes", { timeout: isSoak ? 1_200_000 : 600_000 }, () => {
       })
     })
 
-    it(`append ${how} to one file without losing or mixing records, from 100 bytes to 3 MB`, async () => {
+    it(`append ${how === "stream" ? "a stream" : how} to one file without losing or mixing records, from 100 bytes to 3 MB`, async () => {
       const sizes = [100, 3_000_000, 5000, 600_000, 100, 70_000, 1_500_000, 512 * 1024, 60, 3_000_000, 9, 200_000, 65_536, 100]
       const total = sizes.reduce((sum, size) => sum + 4 * record(1, size).length, 0)
       await untilTheyMeet(async (root) => {
@@ -142,7 +142,7 @@ describe("four processes", { timeout: isSoak ? 1_200_000 : 600_000 }, () => {
       })
     })
 
-    it(`replace one file with ${how} while others read it, and every read returns one complete version`, async () => {
+    it(`replace one file with ${how === "stream" ? "a stream" : how} while others read it, and every read returns one complete version`, async () => {
       const root = freshRoot()
       Fs.writeFileSync(join(root, "f"), record(1, 300_000))
       const sizes = Array.from({ length: 80 * times }, (_, n) => (n % 5 === 0 ? 1_000_000 : 300_000 + n))

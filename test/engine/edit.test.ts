@@ -280,7 +280,7 @@ describe("the error of an ambiguous edit", () => {
   })
 })
 
-describe("the error of an edit without a match names the nearest text and the difference:", () => {
+describe("the error of an edit without a match describes the mismatch:", () => {
   const source = [
     'import x from "y"', // 1
     "",

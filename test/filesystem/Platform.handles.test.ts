@@ -122,7 +122,7 @@ describe("a handle that writes", () => {
   )
 
   for (const flag of ["r+", "w", "w+"] as const) {
-    onBoth(`${flag} keeps the old file when the scope fails`, (fs) =>
+    onBoth(`with the flag ${flag} keeps the old file when the scope fails`, (fs) =>
       Effect.gen(function* () {
         yield* failing(Effect.flatMap(fs.open("a.txt", { flag }), (file) => file.writeAll(text("new"))))
         assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789")
@@ -138,7 +138,7 @@ describe("a handle that writes", () => {
   )
 
   for (const flag of ["w", "w+"] as const) {
-    onBoth(`${flag} shows its content at once through the same FileSystem`, (fs) =>
+    onBoth(`with the flag ${flag} shows its content at once through the same FileSystem`, (fs) =>
       Effect.gen(function* () {
         yield* fs.symlink("a.txt", "link")
         const file = yield* fs.open("a.txt", { flag })
@@ -157,7 +157,7 @@ describe("a handle that writes", () => {
   }
 
   for (const flag of ["w", "wx", "w+", "wx+"] as const) {
-    onBoth(`${flag} creates the file at once, and removes it when the scope fails`, (fs) =>
+    onBoth(`with the flag ${flag} creates the file at once, and removes it when the scope fails`, (fs) =>
       Effect.gen(function* () {
         yield* failing(
           Effect.gen(function* () {
@@ -301,7 +301,7 @@ describe("while a handle has unpublished content:", () => {
     ["lstat of a symlink to it", (fs) => fs.lstat("link")],
     ["readFile of its directory", (fs) => Effect.flip(fs.readFile("d"))],
     ["open of its directory", (fs) => Effect.scoped(fs.open("d"))],
-    ["remove of its directory, which is not empty", (fs) => Effect.flip(fs.remove("d"))]
+    ["a refused remove of its directory", (fs) => Effect.flip(fs.remove("d"))]
   ]
   for (const [name, look] of looks) {
     onBoth(`${name} does not publish the file`, (fs) =>
@@ -557,7 +557,7 @@ describe("a handle that reads", () => {
 
 describe("a closed handle", () => {
   for (const flag of ["r", "r+", "w", "a+"] as const) {
-    onBoth(`${flag} fails in every call`, (fs) =>
+    onBoth(`with the flag ${flag} fails in every call`, (fs) =>
       Effect.gen(function* () {
         const file = yield* Effect.scoped(fs.open("a.txt", { flag }))
         const calls: ReadonlyArray<

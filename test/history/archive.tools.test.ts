@@ -152,8 +152,16 @@ with open(path, "wb") as f:
                 z.writestr(name, content)
         if variant != "first": z.writestr("manifest.json", manifest)
 `
-  for (const variant of ["stored", "deflated", "levels", "zip64", "streamed", "first", "comment"]) {
-    it.effect(`writes archives that an import accepts: ${variant}`, () =>
+  for (const [variant, title] of Object.entries({
+    stored: "stored",
+    deflated: "deflated",
+    levels: "with the highest level of compression",
+    zip64: "with 64-bit fields",
+    streamed: "written to a stream",
+    first: "with the manifest first",
+    comment: "with a comment"
+  })) {
+    it.effect(`writes archives that an import accepts: ${title}`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const path = join(yield* fastDirectory, "python.zip")

@@ -148,27 +148,27 @@ with zipfile.ZipFile(sys.argv[1]) as z:
   )
 
   const refusedIds: ReadonlyArray<readonly [what: string, id: unknown]> = [
-    ["empty", ""],
-    ["dots", "."],
-    ["two dots", ".."],
-    ["many dots", "....."],
-    ["climbing", "../outside"],
-    ["absolute", "/tmp/outside"],
+    ["that is empty", ""],
+    ["that is a dot", "."],
+    ["that is two dots", ".."],
+    ["that is five dots", "....."],
+    ["that is a path above the directory", "../outside"],
+    ["that is an absolute path", "/tmp/outside"],
     ["with a slash", "a/b"],
     ["with a backslash", "a\\b"],
-    ["with NUL", "a\0b"],
+    ["with a NUL", "a\0b"],
     ["with a line end", "a\nb"],
-    ["with DEL", "a\u007fb"],
-    ["with a C1 control", "a\u0085b"],
+    ["with a DEL", "a\u007fb"],
+    ["with a C1 control character", "a\u0085b"],
     ["with a lone surrogate", "a\ud800"],
     ["of 249 bytes", "n".repeat(249)],
     ["of 83 characters of three bytes", "\u20ac".repeat(83)],
-    ["undefined", undefined],
-    ["a number", 1],
-    ["an object", { toString: () => "s" }]
+    ["that is undefined", undefined],
+    ["that is a number", 1],
+    ["that is an object", { toString: () => "s" }]
   ]
   for (const [what, id] of refusedIds) {
-    it.effect(`is refused for an id that is ${what}, and no snapshot with that id is found`, () =>
+    it.effect(`is refused for an id ${what}, and no snapshot with that id is found`, () =>
       Effect.gen(function* () {
         const { fs, store, top } = yield* ready
         yield* store.snapshot("there")
@@ -300,7 +300,7 @@ describe("the directory of a store", () => {
       "a link with a trailing slash",
       (top) => (Fs.mkdirSync(join(top, "real")), Fs.symlinkSync("real", join(top, "l")), `${top}/l/`)
     ],
-    ["climbing", (top) => `${top}/a/../b`],
+    ["a path with a .. segment", (top) => `${top}/a/../b`],
     ["a dangling link", (top) => (Fs.symlinkSync("nowhere", join(top, "l")), join(top, "l"))],
     ["a file", (top) => (Fs.writeFileSync(join(top, "f"), ""), join(top, "f"))],
     ["below a file", (top) => (Fs.writeFileSync(join(top, "f"), ""), join(top, "f/store"))],
@@ -312,7 +312,7 @@ describe("the directory of a store", () => {
     ],
     ["relative", () => "store"],
     ["a number", () => 1 as never],
-    ["a path with NUL", (top) => `${top}/a\0b`]
+    ["a path with a NUL", (top) => `${top}/a\0b`]
   ]
   for (const [what, prepare, isOfRoot] of refused) {
     it.effect.skipIf(isOfRoot === true && !isRoot)(`is refused if it is ${what}`, () =>

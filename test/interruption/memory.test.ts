@@ -31,7 +31,7 @@ for (const moment of moments) {
 describe("an interrupted search in a worker frees its place in the pool", () => {
   const limits = ["before", "microtask", "immediate", "after", "step"] as const
   for (const moment of limits) {
-    it.live(moment, () =>
+    it.live(`after an interruption at every ${moment === "step" ? "step" : `primitive (${moment})`}`, () =>
       Effect.gen(function* () {
         yield* sweep(searching, moment, bench, { dense: 300 })
         const fs = make((yield* bench).port)

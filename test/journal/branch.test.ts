@@ -104,9 +104,9 @@ const beyondThem: Calls = [
   ["move over a file", (fs) => fs.move("d/f", "a", { overwrite: true }), ["FileMove"]]
 ]
 
-describe("a call through a branch", () => {
+describe("through a branch,", () => {
   for (const [what, call, tags] of [...asEntries, ...beyondThem]) {
-    it.effect(`that is ${what} appends ${tags.join(", then ")}`, () =>
+    it.effect(`${what} appends ${tags.join(", then ")}`, () =>
       inWorld(
         Effect.gen(function* () {
           const { fs, journal } = yield* world({}, tree)
@@ -121,7 +121,7 @@ describe("a call through a branch", () => {
   }
 
   for (const [what, call, tags] of [...asEntries, ...missing]) {
-    it.effect(`that is ${what} appends the same entries if the journal has only the basic kinds of entry`, () =>
+    it.effect(`${what} appends the same entries if the journal has only the basic kinds of entry`, () =>
       inWorld(
         Effect.gen(function* () {
           const { fs, journal } = yield* world({ extended: false }, tree)
@@ -138,7 +138,9 @@ describe("a call through a branch", () => {
       )
     )
   }
+})
 
+describe("a call through a branch", () => {
   it.effect("that edits a file appends a read and a write if the journal has only the basic kinds of entry", () =>
     inWorld(
       Effect.gen(function* () {

@@ -366,10 +366,8 @@ describe("damage in a file journal", () => {
       assert.deepStrictEqual(yield* verify(path), { ...sound, contents: { referenced: 3, missing: 1, damaged: 1 } })
     })
   )
-})
 
-describe("the chain of a file journal", () => {
-  it.live("cannot be added to an unchained journal, and continues without the option `chained`", () =>
+  it.live("includes a missing chain: an unchained journal is refused if a chain is requested", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, calls)

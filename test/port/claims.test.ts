@@ -71,7 +71,7 @@ const combinators: ReadonlyArray<readonly [name: string, combine: Combine, path:
 
 describe("a claim through", () => {
   for (const [name, combine, path, expected] of combinators) {
-    it.effect(name, () =>
+    it.effect(`${name} is on the path in the filesystem below`, () =>
       Effect.gen(function* () {
         const claimed: Array<string> = []
         const fs = yield* combine(yield* claiming(claimed))

@@ -87,7 +87,7 @@ describe("a change whose answer is lost", () => {
 })
 
 describe("a client", () => {
-  it.live("stops sending a change again after the timeout, although its clock was set back", () =>
+  it.live("does not repeat a change after the timeout, even if its clock was set back", () =>
     Effect.gen(function* () {
       const { atClient, client, cut, fs, hooks, local, refuse } = yield* parties("1 second")
       const setBack = () => client.jump(-5 * hour)

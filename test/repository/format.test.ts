@@ -343,7 +343,7 @@ describe("the encoding of nodes", () => {
   })
 
   for (const [name, bytes] of Object.entries(hostile)) {
-    it(`${name} is refused with a fault that names the node and contains no content`, () => {
+    it(`refuses ${name} with a fault that names the node and contains no content`, () => {
       const hash = sha256(bytes)
       const found = decode(hash, bytes)
       assert.instanceOf(found, StoreError)

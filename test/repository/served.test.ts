@@ -268,7 +268,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.effect("knows a change again after its wall clock was set to another hour", () =>
+  it.effect("keeps the instance of a workspace after its wall clock was set to another hour", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "one")

@@ -48,18 +48,18 @@ const refused: Readonly<Record<string, Call>> = {
   read: (fs, path) => fs.read(path),
   readString: (fs, path) => fs.readString(path),
   readBytes: (fs, path) => fs.readBytes(path),
-  "readBytes, a part": (fs, path) => fs.readBytes(path, { offset: 2, limit: 2 }),
+  "readBytes of a part": (fs, path) => fs.readBytes(path, { offset: 2, limit: 2 }),
   version: (fs, path) => fs.version(path),
   stream: (fs, path) => Stream.runCollect(fs.stream(path)),
   lines: (fs, path) => Stream.runCollect(fs.lines(path)),
   edit: (fs, path) => fs.edit(path, { oldText: "inside", newText: "x" }),
-  "edit, dry": (fs, path) => fs.edit(path, { oldText: "inside", newText: "x" }, { dryRun: true }),
+  "a dry edit": (fs, path) => fs.edit(path, { oldText: "inside", newText: "x" }, { dryRun: true }),
   append: (fs, path) => fs.write(path, "more", { mode: "append" }),
   "append, with its version": (fs, path) => fs.write(path, "more", { mode: "append", version: true }),
   appendExisting: (fs, path) => fs.writeBytes(path, utf8("more"), { mode: "appendExisting" }),
   "append by a sink": (fs, path) => Stream.run(Stream.make(utf8("more")), fs.sink(path, { mode: "append" })),
-  mode: (fs, path) => fs.setAttributes(path, { mode: 0o666 }),
-  time: (fs, path) => fs.setAttributes(path, { modifiedAt: touched })
+  "a change of the mode": (fs, path) => fs.setAttributes(path, { mode: 0o666 }),
+  "a change of the time": (fs, path) => fs.setAttributes(path, { modifiedAt: touched })
 }
 
 /** The calls that create a new file of the name, and keep the old file for its other names. */
@@ -67,8 +67,8 @@ const splitting: Readonly<Record<string, Call>> = {
   overwrite: (fs, path) => fs.write(path, "mine"),
   replace: (fs, path) => fs.writeBytes(path, utf8("mine"), { mode: "replace" }),
   sink: (fs, path) => Stream.run(Stream.make(utf8("mi"), utf8("ne")), fs.sink(path)),
-  "copy over": (fs, path) => Effect.andThen(fs.write("source", "mine"), fs.copy("source", path, { overwrite: true })),
-  "move over": (fs, path) => Effect.andThen(fs.write("source", "mine"), fs.move("source", path, { overwrite: true }))
+  "a copy over it": (fs, path) => Effect.andThen(fs.write("source", "mine"), fs.copy("source", path, { overwrite: true })),
+  "a move over it": (fs, path) => Effect.andThen(fs.write("source", "mine"), fs.move("source", path, { overwrite: true }))
 }
 
 const outsideOf = ({ outside }: Ground): unknown => {

@@ -315,12 +315,15 @@ describe("Bucket.make", () => {
   )
 
   for (const [what, body] of [
-    ["no XML", "gibberish"],
-    ["another document", "<Other/>"],
-    ["a size that is not a number", "<ListBucketResult><Contents><Key>a</Key><Size>x</Size></Contents></ListBucketResult>"],
-    ["a document type", '<!DOCTYPE a [<!ENTITY b "c">]><ListBucketResult><Name>&b;</Name></ListBucketResult>']
+    ["that is not XML", "gibberish"],
+    ["that is another document", "<Other/>"],
+    [
+      "with a size that is not a number",
+      "<ListBucketResult><Contents><Key>a</Key><Size>x</Size></Contents></ListBucketResult>"
+    ],
+    ["with a document type", '<!DOCTYPE a [<!ENTITY b "c">]><ListBucketResult><Name>&b;</Name></ListBucketResult>']
   ] as const) {
-    it.live(`fails with IoError for a listing that is ${what}`, () =>
+    it.live(`fails with IoError for a listing ${what}`, () =>
       Effect.gen(function* () {
         const server = yield* Effect.promise(() => answering(() => ({ status: 200, body })))
         const error = yield* Effect.flip(openAt({ endpoint: server.endpoint, bucket: "tests" }, { prefix: "" }))

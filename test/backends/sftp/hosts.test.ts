@@ -75,10 +75,10 @@ describeSftp("Sftp with sshd", () => {
   )
 
   const accepted: Record<string, (key: string, port: number) => ReadonlyArray<string>> = {
-    "its name": (key, port) => [`[127.0.0.1]:${port} ${key}`],
+    "the name of the server": (key, port) => [`[127.0.0.1]:${port} ${key}`],
     "a pattern": (key) => [`[127.0.0.?]:* ${key}`],
     "several keys": (key, port) => [`[127.0.0.1]:${port} ${otherKey}`, `other,[127.0.0.1]:${port} ${key}`],
-    "a revoked key of its own, and another": (key, port) => [
+    "a revoked key and the right key": (key, port) => [
       `@revoked [127.0.0.1]:${port} ${otherKey}`,
       `[127.0.0.1]:${port} ${key} comment`
     ]

@@ -365,7 +365,7 @@ describe("packs", () => {
     ],
     ["no bytes", 1, Stream.empty, { _tag: "SizeMismatch", expected: 1, actual: 0 }],
     ["bytes for a size of 0", 0, parts(noise(5), 5), { _tag: "SizeMismatch", expected: 0, actual: 5 }],
-    ["a failure", 3_000_000, Stream.concat(parts(noise(2_000_000, "other"), 65_536), Stream.fail("gone")), "gone"]
+    ["bytes that fails", 3_000_000, Stream.concat(parts(noise(2_000_000, "other"), 65_536), Stream.fail("gone")), "gone"]
   ] as const)("are unchanged by a stream of %s", ([, size, stream, expected]) =>
     Effect.gen(function* () {
       const writer = yield* open(yield* temporary)

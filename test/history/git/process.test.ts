@@ -256,7 +256,7 @@ describe("a run of git", () => {
 
   for (const [which, script] of [
     ["", ""],
-    [" that ignores the signal", "trap '' TERM; "]
+    [" and ignores the signal", "trap '' TERM; "]
   ]) {
     it.effect(`that is interrupted${which} has ended when the interruption ends`, () =>
       pretended(answering(`${script}echo $$; exec sleep 1000`), (git) =>

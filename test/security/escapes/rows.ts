@@ -107,7 +107,10 @@ const followed: ReadonlyArray<Layout> = [
   toDir("a chain of three", "l", "in", { l: "b", b: "c", c: "in" }),
   toDir("a chain through directories", "l", "in", { l: "in/b", "in/b": "../empty/c", "empty/c": "../in" }),
   toDir("40 links, one after another", "l", "in", chain(40, "in")),
-  toDir("two dots after a link go up from its target, not from its own directory", "l", "in", { l: "a/..", a: "in/deep" }),
+  toDir("two dots after a link, which go up from its target, not from its own directory", "l", "in", {
+    l: "a/..",
+    a: "in/deep"
+  }),
   toDir("two dots after a link to a link", "l", "in", { l: "b/..", b: "a", a: "in/deep" }),
   toDir("two dots after a link from a deep directory to an entry of the root", "l", ".", {
     l: "in/deep/a/..",
@@ -136,7 +139,7 @@ const throughFinal: ReadonlyArray<Layout> = [
     rows: [ending("l", toFile("in/deep/file")), ending("d/b", toFile("in/deep/file"), "in/b")]
   },
   {
-    claim: "40 links on one path count together",
+    claim: "40 links on one path, which count together",
     links: links({ a: "." }),
     rows: [
       { path: `${"a/".repeat(40)}plain`, leads: toFile("plain") },
@@ -145,7 +148,7 @@ const throughFinal: ReadonlyArray<Layout> = [
     ]
   },
   {
-    claim: "41 links on one path are too many",
+    claim: "41 links on one path, which are too many",
     links: links({ a: "." }),
     rows: [
       { path: `${"a/".repeat(41)}plain`, leads: loop },
@@ -154,7 +157,7 @@ const throughFinal: ReadonlyArray<Layout> = [
     ]
   },
   {
-    claim: "41 links, one after another, are too many",
+    claim: "41 links, one after another, which are too many",
     links: links(chain(41, "in")),
     rows: [ending("l", loop), { path: "l/file", leads: loop }, ending("c1", toDirectory("in"))]
   },
@@ -314,7 +317,7 @@ const spelt: ReadonlyArray<Layout> = [
       .map((path) => ({ path, leads: invalid }))
   },
   {
-    claim: "a leading slash is the root of the workspace",
+    claim: "a leading slash, which is the root of the workspace",
     links: {},
     rows: [
       { path: "/in/file", leads: toFile("in/file") },
@@ -324,12 +327,12 @@ const spelt: ReadonlyArray<Layout> = [
     ]
   },
   {
-    claim: "two dots in a path are lexical, also after a missing entry, a file or a link",
+    claim: "two dots in a path, which are lexical, also after a missing entry, a file or a link",
     links: links({ l: "in/deep", out: "../outside", self: "self" }),
     rows: ["l", "out", "self", "none", "plain", "in/deep/.."].map((at) => ({ path: `${at}/../plain`, leads: toFile("plain") }))
   },
   {
-    claim: "names that climb only for decoders, shells or other systems are ordinary names",
+    claim: "names that climb only for decoders, shells or other systems, and are ordinary names",
     links: {},
     rows: [
       ...here("..foo", "...", "....", "%2e%2e", "%2e%2e/outside/file", "..%2foutside", "..%c0%af..", "．．/outside/file"),
@@ -352,7 +355,7 @@ const spelt: ReadonlyArray<Layout> = [
     ]
   },
   {
-    claim: "names that look like climbing can exist",
+    claim: "names that look like climbing, and can exist",
     links: {
       ...Object.fromEntries([inside("..foo/file"), inside(".../file"), inside("%2e%2e/file"), inside("．．/file")]),
       ...Object.fromEntries([inside("..\\outside/file"), inside(".. /file"), inside("\u202ein/file"), inside("é/file")])
