@@ -232,7 +232,7 @@ const makeRoot = (disk: WindowsDisk, top: WindowsRoot): void => {
 }
 
 /**
- * Opens the root. Returns InvalidPath for a path that is not absolute, NotFound for a missing directory, and
+ * Opens the root. Returns a fault of `parseRoot` for an invalid path, NotFound for a missing directory, and
  * NotADirectory for another entry.
  */
 export const open = (
