@@ -230,7 +230,7 @@ describe("the architecture of the sources:", () => {
     for (const file of sources) assert.isAtMost(text(file).split("\n").length, 700, file)
   })
 
-  it("the top level of src contains only the files and folders of the layout", () => {
+  it("the top level of the repository contains only the files and folders of the layout", () => {
     const allowed = new Set([
       "package.json",
       "package-lock.json",

@@ -21,7 +21,7 @@ export const engines = [
   "test/adapters/httpStaticFiles.browser.test.ts",
   "test/debug/browser/{accessible,files,large,live,panels,shell,unusual}.test.ts",
   "test/agent/{everywhere.servers,section.podman}.test.ts",
-  "test/backends/sftp/{faults,hosts,laws,many,pipelined}.test.ts",
+  "test/backends/sftp/{cut,faults,hosts,laws,many,pipelined}.test.ts",
   "test/history/containers.test.ts",
   "test/integration/endToEnd.test.ts",
   "test/journal/{jetStream,jetStreamBranch,jetStreamProcesses,leafSftp}.test.ts",

@@ -239,8 +239,8 @@ export const cases: ReadonlyArray<Case> = [
         check(matches.length === paths.length)
         return matches
       }
-      const found = (await cold()).map((path) => String(path).replace("tree/", ""))
-      check(JSON.stringify(found) === JSON.stringify((await glob(host)).matches.map(String)))
+      const found = (await cold()).map(({ path }) => path.replace("tree/", ""))
+      check(JSON.stringify(found) === JSON.stringify((await glob(host)).matches.map(({ path }) => path)))
       return { ours: { name: "repository", run: cold }, baseline: { name: "PosixHost", run: () => glob(host) }, close }
     }
   },

@@ -220,6 +220,9 @@ const postgresKind: Kind = {
           "Give the password in the variable PGPASSWORD, or in the private file of --token-file FILE."
         )
       }
+      if (url.username === "" && !url.searchParams.has("user")) {
+        return yield* usage("the address of the store names no user of the database", form)
+      }
       const password = tokenFile === undefined ? yield* configured(postgresPassword) : yield* readTokenFile(tokenFile)
       return (create) =>
         Effect.gen(function* () {

@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
+import type * as Stream from "effect/Stream"
 import type { FileStat, TransferResult } from "../model/Entry.ts"
 import {
   alreadyExists,
@@ -281,9 +282,16 @@ const copyInto = Effect.fnUntraced(function* (
       copied.push([path, target])
       continue
     }
-    const stat = yield* locate(path, port.stat(path))
-    if (stat === undefined) continue
-    const done = yield* copyLeaf(port, path, stat, { to: target, target: undefined, keepsModes: ends.keepsModes }, made)
+    const by = { to: target, target: undefined, keepsModes: ends.keepsModes }
+    const inspected = Effect.flatMap(locate(path, port.stat(path)), (stat) =>
+      stat === undefined ? Effect.succeed(undefined) : copyLeaf(port, path, stat, by, made)
+    )
+    // The list has the kind. Another entry may have taken the place of the file since then.
+    const isNoFile = ({ _tag, path: at }: Fault): boolean => at === path && (_tag === "NotFound" || _tag === "NotAFile")
+    const done = yield* child.kind === "file"
+      ? Effect.catchIf(copyFile(port, path, by, made), isNoFile, () => inspected)
+      : inspected
+    if (done === undefined) continue
     files += done.files
     bytes += done.bytes
   }
@@ -408,30 +416,42 @@ const copyContent = (
   from: FsPath.FsPath,
   { keepsModes, target, to }: CopyTarget,
   made: CreatedEntries
-): Effect.Effect<TransferResult, Fault> =>
-  Effect.scoped(
-    Effect.flatMap(locate(from, port.open(from)), (handle) => {
-      const size = handle.stat.sizeBytes
-      const mode = target === undefined ? "create" : "replace"
-      const leaf: CreatedLeaf = { path: to, stat: undefined }
-      const how: WriteHow = target === undefined ? { commit: (publish) => recordCreated(made, leaf, publish) } : {}
-      const written =
-        size <= maxWholeFileBytes
-          ? Effect.flatMap(locate(from, Read.range(handle, 0, size)), (bytes) =>
-              locate(to, port.write<never, never>(to, bytes, mode, how))
-            )
-          : locate(to, port.write(to, Read.chunks(handle, 0, size, chunkBytes), mode, how))
-      const keepsMode = target === undefined && keepsModes
-      return Effect.flatMap(written, (stat) => {
-        leaf.stat = stat
-        return Effect.as(keepsMode !== false ? copyMode(port, handle.stat, to, stat.mode, keepsMode) : Effect.void, {
-          files: 1,
-          directories: 0,
-          bytes: stat.sizeBytes
-        })
+): Effect.Effect<TransferResult, Fault> => {
+  const mode = target === undefined ? "create" : "replace"
+  const leaf: CreatedLeaf = { path: to, stat: undefined }
+  const how: WriteHow = target === undefined ? { commit: (publish) => recordCreated(made, leaf, publish) } : {}
+  const keepsMode = target === undefined && keepsModes
+  const write = (source: FileStat, bytes: Uint8Array | Stream.Stream<Uint8Array, Fault>) =>
+    Effect.flatMap(locate(to, port.write(to, bytes, mode, how)), (stat) => {
+      leaf.stat = stat
+      return Effect.as(keepsMode !== false ? copyMode(port, source, to, stat.mode, keepsMode) : Effect.void, {
+        files: 1,
+        directories: 0,
+        bytes: stat.sizeBytes
       })
     })
+  const opened = Effect.scoped(
+    Effect.flatMap(locate(from, port.open(from)), (handle) => {
+      const size = handle.stat.sizeBytes
+      return size <= maxWholeFileBytes
+        ? Effect.flatMap(locate(from, Read.range(handle, 0, size)), (bytes) => write(handle.stat, bytes))
+        : write(handle.stat, Read.chunks(handle, 0, size, chunkBytes))
+    })
   )
+  const perform = performing(port, "Read")
+  return perform === undefined
+    ? opened
+    : Effect.flatMap(
+        locate(
+          from,
+          Effect.suspend(() => perform({ _tag: "Read", path: from, maxBytes: chunkBytes }))
+        ),
+        Option.match({
+          onNone: () => opened,
+          onSome: ({ bytes, isLent, stat }) => write(stat, isLent === true ? bytes.slice() : bytes)
+        })
+      )
+}
 
 const maxWholeFileBytes = 1024 * 1024
 const chunkBytes = 64 * 1024

@@ -5,13 +5,13 @@
  * interrupt it.
  */
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import { type FsError, InvalidArgument, Unavailable } from "../model/FsError.ts"
+import { elapsedMillis } from "../runtime/elapsed.ts"
 import { hasher } from "../runtime/hash.ts"
 
 /** The time for which the server remembers an answer, in milliseconds. With more than `maxRemembered`, it forgets the oldest. */
@@ -146,7 +146,7 @@ export const make = (scope: Scope.Scope, around?: Around, long: LongAnswers = ma
   return {
     size: () => ({ changes: changes.size, characters: long.characters }),
     run: <A, E>(id: string, change: Effect.Effect<A, E>) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.flatMap(elapsedMillis, (now) =>
         Effect.withFiber((caller): Effect.Effect<A, E | InvalidArgument | Unavailable> => {
           forget(now)
           const request = caller.getRef(CurrentRequest)
@@ -177,7 +177,7 @@ export const make = (scope: Scope.Scope, around?: Around, long: LongAnswers = ma
         })
       ),
     cancel: (id) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      Effect.flatMap(elapsedMillis, (now) => {
         forget(now)
         const known = changes.get(id)
         if (known?.fiber !== undefined) return Effect.asVoid(Fiber.interrupt(known.fiber))

@@ -6,7 +6,6 @@
  * not answer, the caller waits only for the timeout.
  */
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -21,6 +20,7 @@ import type { RpcClientError } from "effect/rpc/RpcClientError"
 import type * as RpcGroup from "effect/rpc/RpcGroup"
 import { ioError, unavailable } from "../model/Fault.ts"
 import { type Fault, type FsError, toFault } from "../model/FsError.ts"
+import { elapsedMillis } from "../runtime/elapsed.ts"
 import { randomUUID } from "../runtime/node.ts"
 import { instanceHeader, lineageHeader, workspaceHeader } from "./choice.ts"
 import { FilesystemRpcs, type Info } from "./protocol.ts"
@@ -261,11 +261,11 @@ export const over = Effect.fnUntraced(function* (client: Client, options: Option
   ): Effect.Effect<A, Fault> =>
     Effect.catch(attempt(path, request), (fault) =>
       isLost(fault)
-        ? Effect.flatMap(Clock.currentTimeMillis, (start) => {
+        ? Effect.flatMap(elapsedMillis, (start) => {
             const again: Effect.Effect<Effect.Success<typeof request>, Fault> = Effect.catch(
               Effect.andThen(Effect.sleep(pauseMillis), repetition),
               (fault) =>
-                Effect.flatMap(Clock.currentTimeMillis, (now) =>
+                Effect.flatMap(elapsedMillis, (now) =>
                   isLost(fault) && now - start < timeoutMillis ? again : Effect.fail(plain(fault))
                 )
             )

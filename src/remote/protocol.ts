@@ -268,7 +268,9 @@ const Info = Schema.Struct({
   absoluteRoots: Schema.Array(Schema.String),
   /** The workspace that a header of the request has named. */
   workspace: text,
-  lineage: text
+  lineage: text,
+  /** The time of the clock of a cluster's runner, in milliseconds since 1970. */
+  time: Schema.optionalKey(Schema.Finite)
 })
 export interface Info extends Schema.Schema.Type<typeof Info> {}
 

@@ -136,7 +136,8 @@ export const layerDirectory = (options: DirectoryOptions): Layer.Layer<BlobStore
  *
  * Limits:
  *
- * - `changes` queries the database four times a second for each reader.
+ * - `changes` queries the database four times a second for each reader. A call that waits for longer than `timeout` for a Postgres
+ *   server fails with `unavailable`, and the server may still make the change later.
  * - A call inside a transaction of the same client is part of that transaction.
  * - A Postgres database must have the encoding UTF8. A blob has at most 1 GiB.
  *

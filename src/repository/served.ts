@@ -6,7 +6,6 @@
  * requests is closed after a while, and earlier if another one needs its place. An `RcMap` of effect that is full refuses a new
  * workspace instead, even if others are idle.
  */
-import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -21,6 +20,7 @@ import { withBudgets } from "../remote/budget.ts"
 import { instanceHeader, lineageHeader, nameOf, workspaceHeader, workspaceParameter } from "../remote/choice.ts"
 import { FilesystemRpcs, type Info } from "../remote/protocol.ts"
 import { handlers as remoteHandlers, makeShared } from "../remote/server.ts"
+import { elapsedMillis } from "../runtime/elapsed.ts"
 import { BlobStore } from "./BlobStore.ts"
 import type { StoreError } from "./errors.ts"
 import * as Objects from "./format/objects.ts"
@@ -172,14 +172,14 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
     }
 
     const enter = (name: string): Effect.Effect<Entry, Unavailable, Scope.Scope> =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.flatMap(elapsedMillis, (now) =>
         Effect.acquireRelease(
           Effect.suspend(() => {
             const taken = take(name, now)
             return taken === undefined ? Effect.fail(tooMany) : Effect.as(taken[1], taken[0])
           }),
           (entry) =>
-            Effect.map(Clock.currentTimeMillis, (now) => {
+            Effect.map(elapsedMillis, (now) => {
               entry.users--
               entry.usedAt = now
             })
@@ -192,9 +192,9 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
         const entry = yield* enter(name)
         const opened = yield* Deferred.await(entry.opened)
         const { workspace } = opened
-        const now = yield* Clock.currentTimeMillis
+        const now = yield* elapsedMillis
         if (!workspace.isReplaced()) {
-          if (Math.abs(now - entry.checkedAt) < checkMillis) return opened
+          if (now - entry.checkedAt < checkMillis) return opened
           entry.checkedAt = now
           const state = yield* workspace.state.pipe(
             Effect.timeoutOrElse({ duration: checkTimeout, orElse: () => Effect.succeed("present" as const) }),
@@ -232,9 +232,9 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
 
     const release = Effect.gen(function* () {
       yield* Effect.sleep(Duration.millis(Math.max(1, idleMillis / 4)))
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* elapsedMillis
       for (const entry of entries.values()) {
-        if (entry.users === 0 && Math.abs(now - entry.usedAt) >= idleMillis) yield* close(entry)
+        if (entry.users === 0 && now - entry.usedAt >= idleMillis) yield* close(entry)
       }
     })
     yield* Effect.forkScoped(Effect.forever(release))

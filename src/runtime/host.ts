@@ -112,6 +112,15 @@ export const writeFully = <E>(
         (written) => (written === 0 ? Effect.fail(full) : writeFully(descriptor, bytes, toError, full, done + written))
       )
 
+/** Writes all bytes at the current position, synchronously. Throws system errors. */
+export const writeNow = (descriptor: number, bytes: Uint8Array): void => {
+  for (let done = 0; done < bytes.length;) {
+    const written = Fs.writeSync(descriptor, bytes, done, bytes.length - done)
+    if (written === 0) throw Object.assign(new Error("the disk accepts no bytes"), { code: "ENOSPC", syscall: "write" })
+    done += written
+  }
+}
+
 /** Flushes the names in a directory, so that they survive a loss of power. */
 export const syncDirectory = <E>(path: string, toError: (error: unknown) => E): Effect.Effect<void, E> =>
   Effect.acquireUseRelease(

@@ -10,7 +10,7 @@
 import * as Effect from "effect/Effect"
 import { codeOf } from "../model/realms.ts"
 import { makeDirectories } from "./directories.ts"
-import { closeQuietly, unlinkQuietly } from "./host.ts"
+import { closeQuietly, unlinkQuietly, writeNow } from "./host.ts"
 import { Fs, join, randomBytes } from "./node.ts"
 import * as Identity from "./processIdentity.ts"
 
@@ -49,15 +49,19 @@ export interface Held {
   readonly path: string
   readonly name: string
   readonly role: string
+  readonly content: Uint8Array
   readonly timer: ReturnType<typeof setInterval>
 }
 
 export interface ProcessLock {
   /**
-   * Creates an entry. Throws system errors. ENOENT also means that other processes kept removing the directory.
+   * Creates an entry, with the given content. Throws system errors. ENOENT also means that other processes kept removing the
+   * directory.
    */
-  readonly add: (directory: string, role: string) => Held
+  readonly add: (directory: string, role: string, content?: Uint8Array) => Held
   readonly remove: (held: Held) => void
+  /** Gives the file of an entry another path, which ends the entry. Throws ENOENT if another process has removed the entry. */
+  readonly publish: (held: Held, path: string) => void
   /**
    * Returns the entries of other living processes, and removes the entries of dead processes. Ignores everything but
    * regular files.
@@ -93,9 +97,13 @@ const isDead = ({ directory, identity, name, owner: entryOwner }: Entry): boolea
   return identity === Identity.self() ? undefined : Identity.isDead(identity)
 }
 
-const touch = (path: string): void => {
+const noContent = new Uint8Array()
+const mark = new TextEncoder().encode(".")
+
+/** Writes the first byte of an entry again. So the disk, whose clock counts, sets the time of the entry. */
+const touch = (path: string, content: Uint8Array): void => {
   try {
-    Fs.writeFileSync(path, ".", { flag: "r+" })
+    Fs.writeFileSync(path, content.length === 0 ? mark : content.subarray(0, 1), { flag: "r+" })
   } catch {
     // The file is gone or the disk is full. The next refresh may succeed.
   }
@@ -108,24 +116,37 @@ const changed = (path: string): number | undefined => Fs.lstatSync(path, { throw
  * entry, which is refreshed first. An entry whose time is later by more than the lease was forged, and counts as older
  * too.
  */
-const isOlder = (path: string, than: string, lease: number): boolean => {
-  touch(than)
-  const [old, now] = [changed(path), changed(than)]
+const isOlder = (path: string, than: Held, lease: number): boolean => {
+  touch(than.path, than.content)
+  const [old, now] = [changed(path), changed(than.path)]
   return old === undefined || (now !== undefined && Math.abs(now - old) > lease)
 }
 
 export const make = ({ directoryMode, leaseMillis: lease, nameOf, pattern, refreshMillis }: Settings): ProcessLock => {
   const isTemporary = directoryMode !== undefined
 
-  const create = (directory: string, name: string): void => {
+  const create = (directory: string, name: string): number => {
     for (let left = isTemporary ? maxTries : 0; ; left--) {
       if (isTemporary) makeDirectories(directory, directoryMode)
       try {
-        return closeQuietly(Fs.openSync(join(directory, name), "wx", 0o600))
+        return Fs.openSync(join(directory, name), "wx", 0o600)
       } catch (error) {
         if (codeOf(error) !== "ENOENT" || left === 0) throw error
       }
     }
+  }
+
+  const fill = (descriptor: number, path: string, content: Uint8Array): void => {
+    if (content.length === 0) return closeQuietly(descriptor)
+    try {
+      writeNow(descriptor, content)
+    } catch (error) {
+      closeQuietly(descriptor)
+      unlinkQuietly(path)
+      throw error
+    }
+    // Some network disks report only at the close that the content was lost.
+    Fs.closeSync(descriptor)
   }
 
   const removeEmpty = (directory: string): void => {
@@ -154,7 +175,7 @@ export const make = ({ directoryMode, leaseMillis: lease, nameOf, pattern, refre
       if (owner === undefined || identity === undefined || path === own?.path) continue
       if ((role !== undefined && role !== found) || Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() !== true) continue
       const entry = { directory, name, role: found, owner, identity }
-      const dead = isDead(entry) ?? (own === undefined ? undefined : isOlder(path, own.path, lease))
+      const dead = isDead(entry) ?? (own === undefined ? undefined : isOlder(path, own, lease))
       if (dead === true) unlinkQuietly(path)
       else if (dead === false) living.push(entry)
     }
@@ -162,17 +183,22 @@ export const make = ({ directoryMode, leaseMillis: lease, nameOf, pattern, refre
   }
 
   return {
-    add: (directory, role) => {
+    add: (directory, role, content = noContent) => {
       const name = nameOf(owner(), role)
       const path = join(directory, name)
       paths.add(path)
       try {
-        create(directory, name)
+        fill(create(directory, name), path, content)
       } catch (error) {
         paths.delete(path)
         throw error
       }
-      return { directory, path, name, role, timer: setInterval(() => touch(path), refreshMillis).unref() }
+      return { directory, path, name, role, content, timer: setInterval(() => touch(path, content), refreshMillis).unref() }
+    },
+    publish: ({ path, timer }, target) => {
+      Fs.renameSync(path, target)
+      clearInterval(timer)
+      paths.delete(path)
     },
     remove: ({ directory, path, timer }) => {
       clearInterval(timer)

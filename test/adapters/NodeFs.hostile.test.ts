@@ -166,7 +166,7 @@ describe("a watcher of NodeFs", () => {
 })
 
 describe("a stream of NodeFs", () => {
-  it("flushes before it closes", async () => {
+  it("with the option flush writes its content", async () => {
     const fs = await over(InMemory.layer({ tree }))
     await new Promise((resolve, reject) =>
       fs

@@ -186,8 +186,10 @@ describe("Stats and Dirent of NodeFs", () => {
     assert.deepStrictEqual([entry!.name, entry!.parentPath, entry!.isFile()], ["b.txt", "/d", true])
     assert.isUndefined(fs.statSync("/zz", { throwIfNoEntry: false }))
   })
+})
 
-  it("opendir lists a directory through read and through iteration", async () => {
+describe("opendir of NodeFs", () => {
+  it("lists a directory through read and through iteration", async () => {
     const fs = await makeFs()
     const names = []
     for await (const entry of await fs.promises.opendir("/d")) names.push(entry.name)

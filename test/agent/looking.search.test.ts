@@ -296,7 +296,7 @@ describe("grep", () => {
   )
 })
 
-describe("the pages of a result", () => {
+describe("the pages of a result that is cut to the budget", () => {
   const counted = (found: ReadonlyArray<Result>, count: (value: Result["value"]) => number) =>
     found.reduce((sum, { value }) => sum + count(value), 0)
   const tree = Object.fromEntries(
@@ -312,7 +312,7 @@ describe("the pages of a result", () => {
     [grep, { pattern: "x", mode: "files" }],
     [grep, { pattern: "x", mode: "count" }],
     [glob, { pattern: "*.a" }]
-  ] as const)("that is cut to the budget count each skipped file once", ([definition, input]) =>
+  ] as const)("count each skipped file once", ([definition, input]) =>
     Effect.gen(function* () {
       const found = yield* pages(definition, input)
       assert.isAbove(found.length, 1)

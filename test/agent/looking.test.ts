@@ -391,7 +391,7 @@ describe("ls", () => {
     })
   )
 
-  it.effect.each([["b.txt"], ["missing"], [".."]])("fails for %s, because it is not a directory", ([path]) =>
+  it.effect.each([["b.txt"], ["missing"], [".."]])("fails for a file, a missing path and a path above the root: %s", ([path]) =>
     Effect.gen(function* () {
       const result = yield* call(ls, { path })
       assert.isFalse(result.success)

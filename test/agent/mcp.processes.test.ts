@@ -67,8 +67,8 @@ const waiting = (name: string, handle: Effect.Effect<unknown>) =>
     handle: () => Effect.as(handle, { message: "done", value: {} })
   })
 
-describe("interrupted and killed servers", () => {
-  it.live("let running tools restore the files before the filesystem closes", () =>
+describe("an MCP server", () => {
+  it.live("that is interrupted lets running tools restore the files before the filesystem closes", () =>
     Effect.gen(function* () {
       const order: Array<string> = []
       const started = yield* Deferred.make<void>()
@@ -94,7 +94,7 @@ describe("interrupted and killed servers", () => {
     })
   )
 
-  it.live("leave unfinished changes, which the next server completes or undoes before it lists the files", () =>
+  it.live("that is killed leaves unfinished changes, which the next server completes or undoes before it lists the files", () =>
     Effect.gen(function* () {
       const root = yield* directory
       for (const [path, text] of Object.entries(before)) {

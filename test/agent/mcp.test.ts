@@ -467,7 +467,7 @@ describe("messages over standard input", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.live("never cause a request to the client", () =>
+  it.live("that announce changed roots cause no request to the client", () =>
     Effect.gen(function* () {
       const roots = '{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}'
       const out = yield* served([initialize, '{"jsonrpc":"2.0","method":"notifications/initialized"}', roots])
@@ -531,7 +531,7 @@ describe("messages over standard input", () => {
     })
   )
 
-  it.effect("that are cancelled while they run do not keep the server from ending, unlike all others", () =>
+  it.effect("that are cancelled while they run do not keep the server from ending, but other running calls do", () =>
     Effect.gen(function* () {
       const { answer, end, hasEnded, send } = yield* guarded
       for (const id of [1, 2, 3]) yield* send(requested(id))

@@ -402,7 +402,7 @@ describe("the access policy", () => {
   })
 })
 
-describe("a file that may not be deleted", () => {
+describe("an entry that may not be deleted", () => {
   const deny = Policy.access({ deny: { delete: "dir/**" } })
   const patch = (...lines: ReadonlyArray<string>) => ({
     patch: ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n")
@@ -435,7 +435,7 @@ describe("a file that may not be deleted", () => {
     )
   }
 
-  it.live("is not deleted by rm of a directory that is reached through a link", () =>
+  it.live("is not deleted by rm if it is an empty directory that is reached through a link", () =>
     Effect.gen(function* () {
       const { agent, fs } = yield* linked(host)
       yield* fs.mkdir("dir/empty")

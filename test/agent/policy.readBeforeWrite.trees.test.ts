@@ -158,7 +158,7 @@ describe("Policy.readBeforeWrite on directories", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("refuses a directory of unread files before it reads any content", () =>
+  it.effect("refuses the removal of a directory of unread files before it reads any content", () =>
     Effect.gen(function* () {
       const base = yield* memory(files)
       let opened = 0

@@ -315,8 +315,10 @@ describe("the workspace of a prompt", () => {
       assert.include((yield* Prompt.render(broken)).text, "Text of one.")
     })
   )
+})
 
-  it.effect("does not depend on tools; Prompt.sectionOf finds the section of a tool at any depth", () =>
+describe("Prompt.sectionOf", () => {
+  it.effect("finds the section of a tool at any depth, and none for a missing tool", () =>
     Effect.gen(function* () {
       const inner = section("inner", { tools: [tool("two")] })
       const prompt = yield* Prompt.make({ ...base, sections: [section("outer", { tools: [tool("one")], children: [inner] })] })

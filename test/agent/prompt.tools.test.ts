@@ -111,10 +111,10 @@ describe("Prompt.make", () => {
   )
 })
 
-describe("sevenTools, fourTools and sandboxTools", () => {
+describe("Section.sevenTools and Section.fourTools", () => {
   const names = (tools: ReadonlyArray<Tool.AnyDefinition<unknown>>) => tools.map(({ name }) => name)
 
-  it.effect("are the default tools of their sections, and work on the filesystem of any section", () =>
+  it.effect("are the default tools of two sections, and work on the filesystem of any section", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(names(Section.sevenTools), names((yield* Section.VfsSection()).tools))
       assert.deepStrictEqual(names(Section.fourTools), names((yield* Section.VfsToolsSection()).tools))

@@ -218,7 +218,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("lets background processes continue only if `detach` is set", () =>
+  it.effect("passes `detach` to the sandbox only if it is set", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       yield* ask(shell, { command: ["true"] }, layer)
@@ -422,8 +422,10 @@ describe("shell accepts a command as", () => {
       })
     )
   }
+})
 
-  it.effect("any text except a blank line, which is refused", () =>
+describe("shell, given a blank command,", () => {
+  it.effect("runs nothing and fails", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       const { message, success } = yield* ask(shell, { command: " " }, layer)

@@ -97,10 +97,10 @@ describe("an interruption at any step", () => {
   )
 })
 
-describe("a machine without", () => {
+describe("a machine", () => {
   const without = ConfigProvider.layer(ConfigProvider.fromUnknown({ PATH: directory() }))
 
-  it.live("git keeps snapshots as archives", () =>
+  it.live("without git keeps snapshots as archives", () =>
     Effect.gen(function* () {
       const root = directory()
       const made = yield* Section.WorkspaceSection({ root })
@@ -116,7 +116,7 @@ describe("a machine without", () => {
   )
 
   it.live(
-    "a container engine makes a sandbox over a directory fail immediately, and a container at its first use, without leftovers",
+    "without a container engine makes a sandbox over a directory fail immediately, and a container at its first use, without leftovers",
     () =>
       Effect.gen(function* () {
         const cache = directory()

@@ -23,7 +23,7 @@ const overlays = (): ReadonlyArray<string> => {
 
 const options = () => ({ image: { rootfs: busyboxRoot() }, evalLanguage: "sh" as const })
 
-describePodman("sections with a container", () => {
+describePodman("sections with a container:", () => {
   it.live(
     "the directory of a sandbox has its mounts before a container starts, is shared with clones, and is removed with the last clone",
     () =>

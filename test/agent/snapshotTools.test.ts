@@ -195,10 +195,10 @@ for (const [name, layer] of kinds) {
   })
 }
 
-describe("the id of a snapshot", () => {
+describe("snapshot tools", () => {
   const memory = Effect.provide(Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer())), { local: true })
 
-  it.effect("may be the whole id, a unique prefix, a tag, or latest", () =>
+  it.effect("accept the whole id of a snapshot, a unique prefix of the id, a tag, or latest", () =>
     Effect.gen(function* () {
       const { list, restore, take } = session()
       yield* plant
@@ -214,7 +214,7 @@ describe("the id of a snapshot", () => {
     }).pipe(memory)
   )
 
-  it.effect("that matches no snapshot or several snapshots fails with advice, and changes nothing", () =>
+  it.effect("fail with advice for an id that matches no snapshot or several snapshots, and change nothing", () =>
     Effect.gen(function* () {
       const { diff, restore, take } = session()
       const fails = (result: ToolResult<Value>, ...parts: ReadonlyArray<string>) => {
@@ -236,7 +236,7 @@ describe("the id of a snapshot", () => {
     }).pipe(memory)
   )
 
-  it.effect("may be a tag, which must be one line of at most 1,000 characters", () =>
+  it.effect("refuse a tag that is not one line of at most 1,000 characters, and ignore a blank tag", () =>
     Effect.gen(function* () {
       const { list, take } = session()
       for (const tag of ["a\nb", "x".repeat(1001), "\u0000"]) {
@@ -249,7 +249,7 @@ describe("the id of a snapshot", () => {
     }).pipe(memory)
   )
 
-  it.effect("is refused by every snapshot tool if no snapshots are kept", () =>
+  it.effect("each report that snapshots are not available if none are kept", () =>
     Effect.gen(function* () {
       const tools: ReadonlyArray<readonly [AnyDefinition, Value]> = [
         [snapshot, {}],
@@ -265,7 +265,7 @@ describe("the id of a snapshot", () => {
     }).pipe(Effect.provide(InMemory.layer()))
   )
 
-  it.effect("is listed with the time in UTC, in milliseconds", () =>
+  it.effect("return the time of a snapshot in UTC, with milliseconds", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.UTC(2026, 1, 3, 4, 5, 6, 7))
       const { take } = session()

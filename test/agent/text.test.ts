@@ -67,7 +67,7 @@ describe("the wording of messages", () => {
 })
 
 describe("lines", () => {
-  it("have right-aligned numbers of four columns, then a bar and the text", () => {
+  it("have right-aligned numbers of at least four columns, then a bar and the text", () => {
     assert.deepStrictEqual(numberLines(["a", "", "c"], 8), ["   9 | a", "  10 | ", "  11 | c"])
     assert.strictEqual(numberLine(12345, "x"), "12345 | x")
   })

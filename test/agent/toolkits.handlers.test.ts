@@ -265,11 +265,13 @@ for (const [name, backend] of backends) {
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("no tool creates a mount", () =>
+    it.live("no name of a tool contains `mount`", () =>
       Effect.sync(() => assert.isEmpty(Object.keys(VfsToolkit.toolkit.tools).filter((tool) => tool.includes("mount"))))
     )
+  })
 
-    it.live("the event of each call contains path, mode, result and time, and no content", () =>
+  describe(`the event of a call, on ${name},`, () => {
+    it.live("contains path, mode, result and time, and no content", () =>
       Effect.gen(function* () {
         const events: Array<ToolInvoked> = []
         const listening = Layer.succeed(ToolEvents, (event) => Effect.sync(() => void events.push(event)))

@@ -155,7 +155,7 @@ describe("the filesystem of a toolkit's handlers", () => {
     }).pipe(Effect.provide(FilesystemToolkit.layerContextual))
   )
 
-  it.effect("follows the same rules for the toolkits of seven and of four tools", () =>
+  it.effect("is the filesystem of the caller also for the contextual layers of seven and of four tools", () =>
     Effect.gen(function* () {
       const around = Effect.provide(InMemory.layer({ tree: { a: "" } }))
       const some = yield* call(FilesystemToolkit.seven, "ls", {}).pipe(
@@ -299,7 +299,7 @@ describe("the lists of tools", () => {
     )
   )
 
-  it("have annotations for reading, destroying and repeating", () => {
+  it("have annotations that say whether a tool reads, destroys or may be repeated", () => {
     const hints = (name: keyof typeof FilesystemToolkit.all.tools) => {
       const { annotations } = FilesystemToolkit.all.tools[name]
       return [Tool.Readonly, Tool.Destructive, Tool.Idempotent, Tool.OpenWorld].map((hint) => Context.get(annotations, hint))

@@ -551,7 +551,7 @@ describe("links in memory", () => {
   )
 })
 
-describe("times and modes", () => {
+describe("times in memory", () => {
   it.effect("come from the clock of the fiber that makes the change", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(1000)
@@ -589,7 +589,10 @@ describe("times and modes", () => {
       assert.strictEqual(millis((yield* port.write(at("f"), later, "create")).modifiedAt), 9000)
     })
   )
-  it.effect("default to 0644 and 0755, and a replaced file keeps its mode", () =>
+})
+
+describe("modes in memory", () => {
+  it.effect("default to 0644 for files and 0755 for directories, and a replaced file keeps its mode", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const mode = (path: string) => Effect.map(port.stat(at(path)), (stat) => stat?.mode)
@@ -602,7 +605,7 @@ describe("times and modes", () => {
       assert.strictEqual(yield* mode("."), 0o700)
     })
   )
-  it.effect("can be set independently of each other", () =>
+  it.effect("stay unchanged when times are set, and cannot be set for a link", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const modifiedAt = DateTime.makeUnsafe(123_456)

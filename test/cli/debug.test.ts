@@ -147,7 +147,7 @@ describe("fs-algebra debug", () => {
     })
   )
 
-  it.live("shows a copy of the directory with --backend memory", () =>
+  it.live("starts with --backend memory", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell({ "a.txt": "x" })).run(["debug", "--backend", "memory"], {
         endsAt: /^The debug view is at /

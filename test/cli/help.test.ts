@@ -94,7 +94,10 @@ describe("help", () => {
       assert.strictEqual(yield* print("--version"), "fs-algebra v1.2.3\n")
     })
   )
-  it.effect.each(["bash", "zsh", "fish", "powershell"])("offers completions for %s with all commands and flags", (name) =>
+})
+
+describe("the program", () => {
+  it.effect.each(["bash", "zsh", "fish", "powershell"])("prints completions for %s with all commands, and with flags", (name) =>
     Effect.gen(function* () {
       const script = yield* print("--completions", name)
       for (const word of [...names, "gitignore", "if-match", "root"]) assert.include(script, word)

@@ -498,8 +498,8 @@ describe("journal compact", () => {
   )
 })
 
-describe("journal replay and undo", () => {
-  it.live("list the tree at a position with --list", () =>
+describe("journal replay, undo and drift:", () => {
+  it.live("replay lists the tree at a position with --list", () =>
     Effect.gen(function* () {
       const here = yield* kept({ "a.txt": "one\ntwo\n" })
       done(yield* here.run(["write", "src/main.ts", "--text", "main\n", ...work]))
@@ -512,7 +512,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("restore the earlier tree by an undo, which a second undo can revert", () =>
+  it.live("undo restores the earlier tree, and a second undo can revert the first", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -535,7 +535,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("record the files that an undo restored, without temporary names", () =>
+  it.live("undo records the files that it restored, without temporary names", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -554,7 +554,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("ignore changes by other programs, which drift reports", () =>
+  it.live("drift reports files that other programs have changed, and with --all also the files that they have added", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -574,7 +574,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("report in drift whether each path was added, changed, removed or never recorded", () =>
+  it.live("drift reports whether each path was added, removed or never recorded", () =>
     Effect.gen(function* () {
       const here = yield* kept({ "b.txt": "b\n" })
       done(yield* here.run(["write", "docs/a.txt", "--text", "a", ...work]))
@@ -594,7 +594,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("restore only the given paths", () =>
+  it.live("undo restores only the given paths", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -605,7 +605,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("refuse to undo if paths differ from the journal, name all these paths, and change nothing", () =>
+  it.live("undo is refused if paths differ from the journal, names all these paths, and changes nothing", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -655,7 +655,7 @@ describe("journal replay and undo", () => {
     ["an undo of a missing journal", ["undo", "none", "--to", "0"], 3, "does not exist"],
     ["an undo with --backend memory", ["undo", "work", "--to", "0", "--backend", "memory"], 2, "--backend memory"],
     ["a missing subcommand", [], 2, ""]
-  ] as const)("fail with a message for %s", ([, args, code, text]) =>
+  ] as const)("a journal command fails with a message for %s", ([, args, code, text]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       done(yield* here.run(["write", "b.txt", "--text", "b", ...work]))

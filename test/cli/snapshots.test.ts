@@ -190,7 +190,7 @@ describe("snapshots of a copy in memory", () => {
 })
 
 describe.runIf(hasGit)("the command snapshots", () => {
-  it.live("prints nothing for a root without snapshots, and creates no store", () =>
+  it.live("prints nothing to standard output for a root without snapshots, and creates no store", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const ran = yield* here.run(["snapshots"])

@@ -172,7 +172,7 @@ describe("workspaces", () => {
     })
   )
 
-  it.effect("record their changes in a journal, which excludes their snapshots", () =>
+  it.effect("accept --journal for a write, and refuse --journal for a snapshot", () =>
     Effect.gen(function* () {
       const here = yield* made
       done(yield* here.run(["write", "b.md", "--text", "b", "--journal", "work", ...team]))
@@ -201,6 +201,7 @@ describe("an address or a name that is wrong", () => {
     ["a wrong name for a new database", 2, /a control character/, ["workspaces", "create", "a\tb", "--store", "sqlite:new.db"]],
     ["a look into a pipe", 3, /there is no store/, ["workspaces", "list", "--store", "sqlite:pipe"]],
     ["an unknown scheme", 2, /no known kind/, ["workspaces", "list", "--store", "ftp://host/path"]],
+    ["a database without a user", 2, /names no user/, ["workspaces", "list", "--store", "postgres://localhost/work"]],
     ["a scheme without its slashes", 2, /no known kind/, ["workspaces", "list", "--store", "postgres:work"]],
     ["a path that is missing", 2, /has no path/, ["workspaces", "list", "--store", "dir:"]],
     ["a bucket that is missing", 2, /no valid name/, ["workspaces", "list", "--store", "s3:///prefix"]],

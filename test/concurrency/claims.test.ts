@@ -274,7 +274,7 @@ describe("a claim of another process", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("makes a call wait even if the call cannot leave its mark, and no descriptor stays open", () =>
+  it.live("makes a call wait even if the call cannot create its .wait file, and no descriptor stays open", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -365,8 +365,8 @@ describe("a claim of another process", () => {
   )
 })
 
-describe("the claim of a killed or unknown process", () => {
-  it.live("is removed at the first claim of another process", () =>
+describe("the claim of a killed process", () => {
+  it.live("is removed when another process makes its first claim, even on another file", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const killed = yield* holder(self)
@@ -380,7 +380,9 @@ describe("the claim of a killed or unknown process", () => {
       yield* Effect.promise(() => other.ended)
     }).pipe(Effect.scoped)
   )
+})
 
+describe("the claim of an unknown process", () => {
   /** Makes a claim of a process that cannot be looked up here. */
   const theirs = (self: Ground, mine: string): string => {
     const name = mine.replace(/^[0-9a-z]+/, "0").replace(/\.[0-9a-f]{12}\./, ".0123456789ab.")
@@ -448,8 +450,10 @@ describe("the claim of a killed or unknown process", () => {
       assert.isFalse(Fs.existsSync(entry))
     }).pipe(Effect.scoped)
   )
+})
 
-  it.live("is recognized by the start time of its process, not by the pid alone", () =>
+describe("the claim of an ended process whose pid another process has", () => {
+  it.live("is removed, because the start times of the two processes differ", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const mine = yield* nameOf(self)

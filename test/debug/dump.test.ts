@@ -132,7 +132,7 @@ describe("the files of a dump", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("are empty for a dump without an archive", () =>
+  it.effect("of a dump without an archive are an empty list, and cannot be opened as a filesystem", () =>
     Effect.gen(function* () {
       const path = yield* dump(directory(), { name: "a" })
       assert.isUndefined(yield* Dump.archive(path))

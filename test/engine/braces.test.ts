@@ -287,8 +287,10 @@ describe("strict compilation rejects a pattern with a surprising meaning:", () =
       if (isFault(fault)) assert.match(String(fault["detail"]), detail)
     })
   }
+})
 
-  it("strict compilation accepts unambiguous patterns", () => {
+describe("strict compilation", () => {
+  it("accepts unambiguous patterns", () => {
     for (const pattern of [
       ".env",
       "**/.env*",

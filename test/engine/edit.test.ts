@@ -76,7 +76,7 @@ describe("an edit", () => {
     assert.strictEqual(once("aaaa", "aa", "b", "all"), "bb")
   })
 
-  it("replaces the first match, every match, or the only match", () => {
+  it("replaces the first match, every match, or the only match, as `match` says", () => {
     assert.strictEqual(once("x y x", "x", "z", "first"), "z y x")
     assert.strictEqual(once("x y x", "x", "z", "all"), "z y z")
     assert.strictEqual(once("x y x", "y", "z", "unique"), "x z x")
@@ -167,7 +167,7 @@ describe("line endings:", () => {
   })
 
   it.prop(
-    "an edit with LF has the same result in a CRLF file as in an LF file",
+    "an edit with LF changes the same lines in a CRLF file as in an LF file, and writes CRLF",
     [textOf(["a", "b", "\n"]), textOf(["a", "b", "\n"]), textOf(["a", "x", "\n"])],
     ([text, oldText, newText]) => {
       if (oldText === "" || !text.includes("\n") || !text.includes(oldText)) return

@@ -121,7 +121,7 @@ describe("grep", () => {
     )
   )
 
-  it.effect("with maxMatches 0 returns no match, but whether there are any", () =>
+  it.effect("with maxMatches 0 returns no match, and `truncated` says whether there are any", () =>
     on({ "a.txt": "hit" }, (fs) =>
       Effect.gen(function* () {
         const some = yield* fs.grep("hit", { maxMatches: 0 })

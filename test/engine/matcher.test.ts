@@ -163,7 +163,8 @@ describe("the matcher:", () => {
     ["SRC/*", []]
   ]
   for (const [pattern, expected] of rows) {
-    it(`${pattern} matches the expected paths`, () => assert.deepStrictEqual(found(make(pattern), tree), expected))
+    it(`${pattern} matches ${expected.join(", ") || "no path"}`, () =>
+      assert.deepStrictEqual(found(make(pattern), tree), expected))
   }
 
   it("a list of patterns is a union, in which ! does not negate", () => {
@@ -338,7 +339,8 @@ describe("the matcher:", () => {
       ["src/*", "SRC/a", false]
     ]
     for (const [pattern, path, expected] of cases) {
-      it(`${pattern} on ${path}`, () => assert.strictEqual(test(make(pattern, { dialect: "fnmatch" }), path), expected))
+      it(`${expected ? "matches" : "does not match"} ${path} with the pattern ${pattern}`, () =>
+        assert.strictEqual(test(make(pattern, { dialect: "fnmatch" }), path), expected))
     }
     it("rejects the same patterns as path patterns", () => {
       assert.match(refused("a[b", { dialect: "fnmatch" }).detail, /not closed/)

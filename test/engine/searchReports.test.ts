@@ -91,7 +91,7 @@ const tree: InMemory.Tree = Object.fromEntries(
 )
 
 describe("a search with reports of search processes", () => {
-  it.effect("counts the files without a match that a report contains only as a number", () =>
+  it.effect("counts the files without a match, of which a report contains only the number", () =>
     Effect.gen(function* () {
       const { decided, fs } = yield* stubbed(tree)
       const { filesMatched, filesSearched, matches } = yield* fs.grep("needle")

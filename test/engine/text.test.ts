@@ -179,7 +179,7 @@ describe("page", () => {
     ["a\r", whole("a\r", 1, false)],
     ["a\r\r\n", whole("a\r", 1, true)],
     ["a\fb\vc\u0085d\u2028e\u2029f", whole("a\fb\vc\u0085d\u2028e\u2029f", 1, false)]
-  ])("%j returns the expected lines", (text, expected) => {
+  ])("returns all lines of %j", (text, expected) => {
     assert.deepStrictEqual(page(text, 0, -1), expected)
     assert.deepStrictEqual(page(text, 0, 2000), expected)
     assert.deepStrictEqual(page(text, 0, Number.POSITIVE_INFINITY), expected)

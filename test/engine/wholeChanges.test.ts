@@ -175,7 +175,7 @@ describe("a change that the port can make in one step", () => {
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   )
 
-  it("can be requested for every operation from the port of this test", () => {
+  it("is an Edit, a MakeDirectory, a Move, a Remove or a Write on the port of these tests", () => {
     assert.deepStrictEqual(Object.keys(changesOf(Effect.runSync(InMemory.make()))).sort(), [
       "Edit",
       "MakeDirectory",

@@ -138,7 +138,7 @@ describe("tools and prompts over a filesystem:", () => {
 })
 
 describe("files and sessions:", () => {
-  it.live("files in a session are rolled back with it: changed files are restored, new files removed", () =>
+  it.live("files in a session are rolled back with the session: changed files are restored, new files removed", () =>
     Effect.gen(function* () {
       const rolledBack = yield* Sessions.filesAreRolledBackWithTheirSession
       assert.strictEqual(rolledBack.foo, "original")

@@ -312,7 +312,7 @@ describe("the sides of a mount", () => {
 })
 
 describe("the locks of a mount", () => {
-  it.effect("cover both sides for the root, and also stop direct users of each side", () =>
+  it.effect("cover both sides for the root, and also block calls that use a side directly", () =>
     Effect.gen(function* () {
       const { fs, inner, outer } = yield* mounted()
       const done: Array<string> = []

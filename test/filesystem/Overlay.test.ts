@@ -263,7 +263,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("keeps changes of a read-only lower filesystem, and fails to commit them", () =>
+  it.effect("keeps changes over a read-only lower filesystem, and fails to commit them", () =>
     Effect.gen(function* () {
       const lower = readOnly(yield* memory({ tree }))
       const fs = overlay(yield* memory())(lower)

@@ -48,7 +48,7 @@ for (const [name, layer] of Object.entries(backends)) {
     }).pipe(Effect.provide(layer(options)))
 
   describe(`calls on ${name}:`, () => {
-    it.live("a call after a running write sees the written content", () =>
+    it.live("a call that starts while a write runs sees the written content", () =>
       on((fs) =>
         Effect.gen(function* () {
           const big = "x".repeat(4 * 1024 * 1024)
@@ -69,7 +69,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("a call after a running delete finds nothing", () =>
+    it.live("a call that starts while a delete runs finds the path free", () =>
       on((fs) =>
         Effect.gen(function* () {
           for (const next of [
@@ -205,7 +205,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("errors of a copy or move show both paths as the caller wrote them", () =>
+    it.live("errors of a copy or move have the path at fault, as the caller wrote it", () =>
       on((fs) =>
         Effect.gen(function* () {
           yield* fs.write("f.txt", "")

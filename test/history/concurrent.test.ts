@@ -144,7 +144,7 @@ const isUnsteady = ({ detail, reason }: Snapshots.SnapshotError): boolean =>
 const ready = hasGit && needs("captures under other writers", () => has("mkfifo"), "apt-get install coreutils")
 
 describe("the check of a file that is overwritten in place", () => {
-  it("accepts the begin of a version with the rest of the version before it, and nothing else", () => {
+  it("accepts a whole version, or the beginning of one version with the rest of the previous version, and nothing else", () => {
     const mixed = (first: number, second: number, at: number): Buffer =>
       Buffer.concat([overwritten(first).subarray(0, at), overwritten(second).subarray(at)])
     const size = overwritten(1).length

@@ -253,7 +253,7 @@ describe("mergeText", () => {
       assert.isBelow(otherAnswer + otherBytes, 8)
     })
 
-    it("gives the same bytes as git for source files of this library with random edits", () => {
+    it("differs from git in less than 1 of 100 cases for source files of this library with random edits", () => {
       const src = fileURLToPath(new URL("../../src/engine/", import.meta.url))
       const sources = readdirSync(src).map((name) => linesOf(readFileSync(join(src, name), "latin1")))
       const cases = function* () {

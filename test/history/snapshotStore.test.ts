@@ -396,7 +396,7 @@ describe("a rollback", () => {
     })
   )
 
-  it.effect("of an archive that is damaged anywhere changes nothing", () =>
+  it.effect("of an archive with a changed byte changes nothing, or restores the files of the snapshot", () =>
     Effect.gen(function* () {
       const { fs, store } = yield* ready
       const { archivePath } = yield* store.snapshot("s")

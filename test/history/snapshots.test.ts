@@ -391,7 +391,7 @@ describe("snapshots refuse", () => {
     })
   )
 
-  it.live("the whole machine, a home directory and its parents, unless anyRoot is set", () =>
+  it.live("the whole machine, a home directory and its parents, with advice to set anyRoot", () =>
     Effect.gen(function* () {
       const gitDir = join(yield* directory, "store")
       const above = yield* directory

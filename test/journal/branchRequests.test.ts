@@ -455,7 +455,7 @@ describe("a write of a stream through a branch", () => {
     })
   )
 
-  it.effect("sends no discard to a leaf with only the basic kinds of entry, which would take it for the last chunk", () =>
+  it.effect("sends no discard to a leaf with only the basic kinds of entry, which would take it for a last chunk", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin({ extended: false })
       yield* Effect.flip(asking.send(write, broken))

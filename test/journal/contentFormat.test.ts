@@ -33,7 +33,7 @@ const filesOf = (directory: string): ReadonlyArray<string> =>
 const sizes = [10, 4_096, 4_097, 70_000]
 
 describe("a journal file whose contents are in a store of blobs", () => {
-  it.live("reads, continues and verifies them there, and has no directory of contents", () =>
+  it.live("reads and verifies the contents in this store, and has no directory of contents", () =>
     Effect.gen(function* () {
       const path = join(Fs.mkdtempSync(join(inMemory(), "elsewhere-")), "journal")
       const blobs = makeBlobs()

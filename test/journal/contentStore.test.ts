@@ -216,8 +216,10 @@ describe("a content store in a directory whose files change meanwhile", () => {
       assert.strictEqual(error.reason, "io")
     })
   )
+})
 
-  it.live.skipIf(process.platform !== "linux")("leaves no open descriptor of a stream that fails", () =>
+describe("a content store in a directory, after a stream that fails", () => {
+  it.live.skipIf(process.platform !== "linux")("leaves no descriptor open", () =>
     Effect.gen(function* () {
       const store = yield* makeDirectory(fresh())
       const fail = Effect.flip(store.putStream(Stream.concat(Stream.make(bytesOf(100_000)), Stream.fail("lost"))))
@@ -318,7 +320,7 @@ describe("a content store that keeps streams in temporary files", () => {
   )
 })
 
-describe("a content store on a store of blobs of someone else", () => {
+describe("a content store on a user's store of blobs", () => {
   it.live("refuses to confirm a content for which the store returns another hash", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()

@@ -337,8 +337,10 @@ describe("several daemons", () => {
       })
     )
   )
+})
 
-  it.effect("make Daemon.run end or fail as they do, and stop if Daemon.run is interrupted", () =>
+describe("Daemon.run", () => {
+  it.effect("ends or fails as its daemon does, and stops the daemon if it is interrupted", () =>
     journaled(
       Effect.gen(function* () {
         yield* Daemon.run(Daemon.make({ name: "ends", run: () => Effect.void }))
@@ -355,8 +357,10 @@ describe("several daemons", () => {
       })
     )
   )
+})
 
-  it.effect("as a layer start and stop with the layer", () =>
+describe("daemons as a layer", () => {
+  it.effect("start and stop with the layer", () =>
     journaled(
       Effect.gen(function* () {
         const log: Array<string> = []

@@ -79,7 +79,7 @@ describe("the same requests", () => {
     )
   }
 
-  it.effect("get different answers only if one leaf is case-insensitive and the other is not", () =>
+  it.effect("get different answers for names in another case if one leaf is case-insensitive and the other is not", () =>
     Effect.gen(function* () {
       const { mock, windows } = kinds(false)
       const write =

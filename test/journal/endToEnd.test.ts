@@ -159,7 +159,7 @@ describe.each(kinds)("a spell through branch and leaf over $name:", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect("delete_file deletes a file, and a tree only with recursive", () =>
+  it.effect("delete_file deletes a file, deletes a tree with recursive, and accepts a missing path with allow_missing", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Spells.call("delete_file", { path: "a.txt" }), { path: "a.txt", deleted: 1 })
       assert.deepStrictEqual(yield* Spells.call("delete_file", { path: "docs", recursive: true }), {

@@ -223,9 +223,9 @@ describe("a file journal that is opened after a crash", () => {
   )
 })
 
-describe("damage in a file journal", () => {
-  const calls = [[stat(1)], [stat(2), write("w", bytesOf(9))], [stat(4)], [stat(5)]]
+const calls = [[stat(1)], [stat(2), write("w", bytesOf(9))], [stat(4)], [stat(5)]]
 
+describe("damage in a file journal", () => {
   it.live("is found at every byte of a chained journal", () =>
     Effect.gen(function* () {
       const path = fresh()
@@ -366,8 +366,10 @@ describe("damage in a file journal", () => {
       assert.deepStrictEqual(yield* verify(path), { ...sound, contents: { referenced: 3, missing: 1, damaged: 1 } })
     })
   )
+})
 
-  it.live("includes a missing chain: an unchained journal is refused if a chain is requested", () =>
+describe("the chain of a file journal", () => {
+  it.live("cannot be added to an unchained journal, and continues without the option `chained`", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, calls)

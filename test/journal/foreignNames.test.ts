@@ -135,8 +135,10 @@ describe("a journal of another installation", () => {
       assert.deepStrictEqual(yield* Replay.drift(other, fs), [])
     })
   )
+})
 
-  it.effect("hides no entry because of a refused request for a temporary name", () =>
+describe("the journal of this installation", () => {
+  it.effect("lists the changes of a temporary name, even after the port refused a request to create this name", () =>
     Effect.gen(function* () {
       const name = Names.forged(Names.elsewhere)
       const fs = yield* another()

@@ -158,7 +158,7 @@ describe("a leaf that starts", () => {
     )
   )
 
-  it.effect("reports a change from before any leaf as possibly executed, and never executes it twice", () =>
+  it.effect("reports a change requested before the first leaf of its path as possibly executed, and does not execute it", () =>
     journaled(
       Effect.gen(function* () {
         const { answer, append } = yield* asked

@@ -153,7 +153,7 @@ describe("the settings of the leaves", () => {
     })
   )
 
-  it.effect("fail as the backend does if the root is missing", () =>
+  it.effect("make the construction of a leaf fail as the backend does if the root is missing", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* failure(Leaf.posixFS({ rootPath: join(freshDirectory(), "none") })))._tag, "NotFound")
       if (process.platform !== "win32") {

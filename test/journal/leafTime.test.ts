@@ -357,7 +357,7 @@ describe("a request whose path no leaf serves at first", () => {
     )
   )
 
-  it.effect("is answered by the first leaf if another leaf starts too late", () =>
+  it.effect("fails as Unavailable, answered by the first leaf, if another leaf starts too late", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "a" })

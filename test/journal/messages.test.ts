@@ -26,7 +26,7 @@ describe("a branch", () => {
     Layer.provideMerge(Journal.layerMemory)
   )
 
-  it.effect("fails with a message that names the operation and the path once, and advises `extended: true`", () =>
+  it.effect("fails with messages that name operation and path once, and advise `extended: true` if the leaf lacks it", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       const { message } = yield* Effect.flip(fs.mkdir("d"))

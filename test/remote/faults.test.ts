@@ -16,11 +16,10 @@ import type { FsPath } from "../../src/model/FsPath.ts"
 import { around } from "../../src/port/Backend.ts"
 import { TakingBack } from "../../src/port/Rules.ts"
 import * as Remote from "../../src/remote/Remote.ts"
+import { pathOf, relay } from "./relay.ts"
 import { unixAddress } from "./transports.ts"
 
 const timeout = "1 second"
-
-const pathOf = (address: string): string => address.slice("unix:".length)
 
 /** Serves a filesystem in a scope of its own, so that a test can end the server. */
 const serve = (fs: Algebra, address: string) =>
@@ -29,42 +28,6 @@ const serve = (fs: Algebra, address: string) =>
     yield* Remote.listen(address).pipe(Scope.provide(scope), Effect.provideService(Filesystem, fs))
     return Scope.close(scope, Exit.void)
   })
-
-/** A relay in front of a server, whose connections a test can cut. */
-const relay = (to: string | (() => string), at: string) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const open = new Set<Socket>()
-      const server: Server = createServer((inner) => {
-        const outer = connect({ path: typeof to === "string" ? to : to() })
-        for (const [socket, other] of [
-          [inner, outer],
-          [outer, inner]
-        ] as const) {
-          open.add(socket)
-          socket.on("data", (bytes) => other.write(bytes))
-          socket.on("error", () => other.destroy())
-          socket.on("close", () => {
-            open.delete(socket)
-            other.destroy()
-          })
-        }
-      })
-      await new Promise<void>((resolve) => server.listen(at, resolve))
-      const forEach = (run: (socket: Socket) => void) => Effect.sync(() => [...open].forEach(run))
-      return {
-        server,
-        cut: forEach((socket) => socket.destroy()),
-        hold: forEach((socket) => socket.pause()),
-        goOn: forEach((socket) => socket.resume())
-      }
-    }),
-    ({ cut, server }) =>
-      Effect.andThen(
-        cut,
-        Effect.promise(() => new Promise((resolve) => server.close(resolve)))
-      )
-  )
 
 const remote = (address: string) =>
   Effect.map(Layer.build(Remote.layerUrl(address, { timeout })), (context) => Effect.provideContext(Filesystem, context)).pipe(
@@ -218,7 +181,7 @@ describe("a remote filesystem whose server or connection fails", () => {
     })
   )
 
-  it.live("a slow server with many large writes at once causes no warning of Node, and gets all of them", () =>
+  it.live("a slow server receives many large writes at once completely, and Node prints no warning", () =>
     Effect.gen(function* () {
       const local = yield* memory
       const [address, at] = [yield* unixAddress, yield* unixAddress]
@@ -292,7 +255,9 @@ describe("a remote filesystem whose server or connection fails", () => {
       assert.strictEqual((yield* Effect.flip(remote(address)))._tag, "Unavailable")
     })
   )
+})
 
+describe("a server of a filesystem", () => {
   it.live("malformed frames stop neither the server nor other connections", () =>
     Effect.gen(function* () {
       const local = yield* memory

@@ -126,8 +126,8 @@ describe("a client whose server forges answers", () => {
   }
 })
 
-describe("a server whose client forges requests", () => {
-  it.live("serves other clients after a client used an id twice, and closes the files of that client", () =>
+describe("a server with a hostile client", () => {
+  it.live("serves other clients after a client used a request id twice, and closes the files of that client", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.write("a.txt", "text")

@@ -137,7 +137,7 @@ describe("a server with hostile clients", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a limit that is not a number is refused", () =>
+  it.live("a request with a limit that is not a number is refused", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.write("a.txt", "x".repeat(2_000_000))
@@ -371,7 +371,7 @@ describe("a client of a hostile server", () => {
     )
   }
 
-  it.live("a search with an endless answer fails with IoError", () =>
+  it.live("a search whose answer is incomplete fails with IoError", () =>
     Effect.gen(function* () {
       const fs = yield* forged({
         glob: () => Stream.empty,

@@ -83,7 +83,7 @@ describe("the Unix socket of a server", () => {
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )
 
-  it.live("of a killed server goes to exactly one of several servers that start at the same time", () =>
+  it.live("that a killed server has left goes to exactly one of several servers that start at the same time", () =>
     Effect.gen(function* () {
       const address = yield* unixAddress
       leaveStaleSocket(pathOf(address))

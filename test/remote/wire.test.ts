@@ -109,7 +109,7 @@ const impostor = (answer: (socket: Socket) => void) =>
     return address
   })
 
-describe("a server whose client sends false lengths and frames", () => {
+describe("a server with a hostile or slow client", () => {
   it.live("closes a connection that announces a message that is too long, and serves other connections", () =>
     Effect.gen(function* () {
       const local = yield* memory
@@ -324,8 +324,10 @@ describe("a client and a server of different versions", () => {
       assert.include(answer.toString(), "version 9 of the protocol")
     })
   )
+})
 
-  it.live("bytes are read and written over effect/rpc with lines of JSON", () =>
+describe("the protocol of a remote filesystem", () => {
+  it.live("a client over effect/rpc with lines of JSON reads the bytes that it has written", () =>
     Effect.gen(function* () {
       const local = yield* memory
       const address = yield* serve(local)
@@ -341,7 +343,7 @@ describe("a client and a server of different versions", () => {
     })
   )
 
-  it.live("bytes are read and written over effect/rpc with its binary serialization", () =>
+  it.live("a client over effect/rpc with its binary serialization reads the bytes that it has written", () =>
     Effect.gen(function* () {
       const local = yield* memory
       const address = yield* unixAddress

@@ -33,7 +33,7 @@ describe("an overlay over two workspaces", () => {
     )
   )
 
-  it.live("does not count a read in one workspace towards a claim in the other", () =>
+  it.live("does not let a read in one workspace set the precondition of a claim on the same path in another workspace", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const one = yield* open("one")
@@ -49,7 +49,7 @@ describe("an overlay over two workspaces", () => {
   )
 })
 
-describe("a layer that has not heard of the head", () => {
+describe("a layer that does not know the newest head", () => {
   const text = (content: string) => Stream.make(new TextEncoder().encode(content))
   const changes: Readonly<Record<string, (fs: Algebra, ifMatch: string) => Effect.Effect<unknown, unknown>>> = {
     write: (fs, ifMatch) => fs.write("a", "x", { ifMatch }),
@@ -61,7 +61,7 @@ describe("a layer that has not heard of the head", () => {
   for (const before of [undefined, "old"]) {
     for (const [name, change] of Object.entries(changes)) {
       it.live(
-        `checks the precondition of ${name} with the head, if it knows ${before === undefined ? "no file" : "an old file"}`,
+        `checks the precondition of ${name} with the newest head, if it knows ${before === undefined ? "no file" : "an old file"}`,
         () =>
           Effect.gen(function* () {
             const stores = yield* Tapped.memory

@@ -69,7 +69,7 @@ describe("commits", () => {
     })
   )
 
-  it.live("lists the commits of a fork up to the fork, whose author and message stay known", () =>
+  it.live("lists the commits of a fork, back to the fork itself with its author and message", () =>
     Effect.gen(function* () {
       const { stores } = yield* threeCommits
       yield* Effect.provide(Repository.fork("w", "fork"), stores)
@@ -85,7 +85,7 @@ describe("commits", () => {
     })
   )
 
-  it.live("ends with the first commit that was removed by collect", () =>
+  it.live("ends with the newest commit that collect has removed", () =>
     Effect.gen(function* () {
       const { fs, stores } = yield* threeCommits
       yield* Effect.provide(Repository.collect({ grace: 0 }), stores)
@@ -106,7 +106,7 @@ describe("commits", () => {
     })
   )
 
-  it.live("reads only the roots of the commits that are taken", () =>
+  it.live("reads only the roots of the commits that the caller takes from the stream", () =>
     Effect.gen(function* () {
       const { fs, stores } = yield* threeCommits
       for (let i = 0; i < 20; i++) yield* fs.write("c", `${i}`)

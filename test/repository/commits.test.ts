@@ -108,7 +108,7 @@ describe("the commits of a workspace", () => {
     })
   )
 
-  it.live("fail if the workspace was deleted, and do not create it again", () =>
+  it.live("are not made if the workspace was deleted, and the workspace is not created again", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs } = yield* open(stores)
@@ -120,7 +120,7 @@ describe("the commits of a workspace", () => {
     })
   )
 
-  it.live("fail after the layer is closed", () =>
+  it.live("are no longer made after the layer is closed: a write fails with Unavailable", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const scope = yield* Scope.make()
@@ -176,7 +176,7 @@ describe("a writer whose commit loses the race", () => {
     })
   )
 
-  it.live("fails with Conflict for a precondition, also of a layer that knows only an old tree", () =>
+  it.live("fails with Conflict for a precondition that no longer holds, even if its layer knows only an old tree", () =>
     Effect.gen(function* () {
       const { one, other, race, stores } = yield* rivals
       yield* other.fs.write("a", "old")
@@ -450,7 +450,7 @@ describe("a lost answer of compareAndSet", () => {
     })
   )
 
-  it.live("causes another attempt if the head is the old head, or belongs to another writer", () =>
+  it.live("causes another attempt if the head is still the old head, or is the head of another writer", () =>
     Effect.gen(function* () {
       const unchanged = yield* lostOnce(() => Effect.void, false)
       yield* unchanged.other.fs.write("log", "x", { mode: "append" })
@@ -475,7 +475,7 @@ describe("a lost answer of compareAndSet", () => {
 })
 
 describe("the time of a commit", () => {
-  it.live("may go backwards", () =>
+  it.live("may be before the time of the commit before it", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const heads = Context.get(stores, HeadStore)

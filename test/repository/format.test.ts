@@ -337,7 +337,7 @@ describe("the encoding of nodes", () => {
     })
   }
 
-  it("each forged node of these tests differs from a valid node in one place", () => {
+  it("a forged node without a defect is decoded", () => {
     const found = decode("", forged([1, "leaf", "", [someFile]]))
     assert.notInstanceOf(found, StoreError)
   })
@@ -454,7 +454,7 @@ describe("the chunks of files", () => {
     })
   )
 
-  it.effect("may be more than an index can contain: the file is read and appended to like any other", () =>
+  it.effect("may be so many that an index has several levels: the file is read and appended to like any other", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const objects = objectsOver(blobs)
@@ -490,7 +490,7 @@ describe("forged blobs", () => {
     })
   )
 
-  it.effect("of another kind are refused in place of a node", () =>
+  it.effect("that are nodes of another kind than expected are refused", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const objects = objectsOver(blobs)
@@ -522,6 +522,6 @@ describe("forged blobs", () => {
     })
   )
 
-  it("differ from the golden leaf, which is lighter than the maximum weight of a leaf", () =>
+  it("are not refused only for their weight: the golden leaf is lighter than the maximum weight of a leaf", () =>
     assert.isBelow(leaf.weight, maxLeafWeight))
 })

@@ -199,7 +199,7 @@ describe("an import from git", () => {
     })
   )
 
-  it.live("refuses an expression that names no single commit, and objects that would need much memory", () =>
+  it.live("refuses an expression that names more or less than one commit, and objects that would need much memory", () =>
     Effect.gen(function* () {
       const { directory, git } = makeRepository()
       git("commit", "--quiet", "--allow-empty", "-m", "first")
@@ -373,7 +373,7 @@ describe("an export to git", () => {
     })
   )
 
-  it.live("does not move the reference if its current commit cannot be read", () =>
+  it.live("does not move the reference if the tree of its current commit cannot be read", () =>
     Effect.gen(function* () {
       const { directory, git } = makeRepository()
       Fs.writeFileSync(join(directory, "a"), "a")

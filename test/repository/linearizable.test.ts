@@ -318,7 +318,7 @@ describe("the commits of three writers and a collector", () => {
     "a collector that waits for no writer": { grace: "0 millis" }
   }
   for (const [name, mutant] of Object.entries(mutants)) {
-    it.live(`are found to be wrong with ${name}`, () =>
+    it.live(`have histories that the checker refuses, if the repository has the mistake: ${name}`, () =>
       Effect.gen(function* () {
         for (let seed = 1; seed <= 300; seed++) {
           const made = yield* Effect.exit(makeHistory(seed, false, mutant))

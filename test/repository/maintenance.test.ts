@@ -113,8 +113,10 @@ describe("a fork during a collection", () => {
       assert.deepStrictEqual(yield* stored(stores, "copy"), {})
     })
   )
+})
 
-  it.live("of a workspace that changes all the time fails and leaves no workspace", () =>
+describe("a fork of a workspace that changes all the time", () => {
+  it.live("fails and leaves no workspace", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs } = yield* open(stores)

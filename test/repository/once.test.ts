@@ -29,7 +29,7 @@ const append = (id: string, content: string) => ({ id, path: "log.txt", content,
 
 const sequenceOf = (stores: StoreServices) => Effect.map(Context.get(stores, HeadStore).get("w"), (head) => head?.sequence ?? 0)
 
-describe("a change of a cluster", () => {
+describe("a change of a workspace in a cluster", () => {
   it.live("that is sent again to the next owner gets its first answer, and is not made again", () =>
     Effect.gen(function* () {
       const stores = yield* memory
@@ -211,7 +211,7 @@ describe("the answers that a workspace keeps", () => {
     text: "x".repeat(size)
   })
 
-  it.effect("are found, and are rewritten only a few times", () =>
+  it.effect("are found by id, and are rewritten only a few times", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const objects = Objects.make(blobs, { cacheBytes: 1024 * 1024 })
@@ -227,7 +227,7 @@ describe("the answers that a workspace keeps", () => {
     })
   )
 
-  it.effect("are limited in bytes, and the time up to which answers are forgotten is known", () =>
+  it.effect("are limited in bytes: an answer that is not found is older than the time up to which answers are forgotten", () =>
     Effect.gen(function* () {
       const objects = Objects.make(makeBlobs(), { cacheBytes: 1024 * 1024 })
       let kept: KeptAnswers = noAnswers
@@ -256,7 +256,7 @@ describe("the answers that a workspace keeps", () => {
     })
   )
 
-  it.effect("are removed after some minutes", () =>
+  it.effect("are removed when they are older than the maximum age", () =>
     Effect.gen(function* () {
       const objects = Objects.make(makeBlobs(), { cacheBytes: 1024 * 1024 })
       // The second list is too large to be merged with the first.
@@ -268,7 +268,7 @@ describe("the answers that a workspace keeps", () => {
     })
   )
 
-  it.effect("are forgotten up to the time of the newest removed answer, even if the clocks of runners differ", () =>
+  it.effect("count as forgotten up to the latest time of a removed answer, even if the clocks of runners differ", () =>
     Effect.gen(function* () {
       const objects = Objects.make(makeBlobs(), { cacheBytes: 1024 * 1024 })
       const minute = 60_000

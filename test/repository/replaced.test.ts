@@ -41,7 +41,7 @@ const lengths = [1, 4, 5, 9]
 
 describe("a workspace that was deleted and made again", () => {
   for (const commits of lengths) {
-    it.live(`with ${commits} commits is not shown by a layer of the old one, which hears of it`, () =>
+    it.live(`(${commits} commits) is not shown by a layer of the old workspace that gets the new head reported`, () =>
       Effect.gen(function* () {
         const stores = yield* memory
         const one = yield* open(stores)
@@ -55,7 +55,7 @@ describe("a workspace that was deleted and made again", () => {
       })
     )
 
-    it.live(`with ${commits} commits is not changed by a layer of the old one, which does not hear of it`, () =>
+    it.live(`(${commits} commits) is not changed by a layer of the old workspace that gets no new head reported`, () =>
       Effect.gen(function* () {
         const stores = yield* memory
         const one = yield* open(tapped(stores, (_, call) => call, false))
@@ -69,7 +69,7 @@ describe("a workspace that was deleted and made again", () => {
     )
   }
 
-  it.live("between the reading of the head and its replacement gets no change", () =>
+  it.live("gets no change from a layer that read the head before the deletion and replaces the head after it", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       let race: Effect.Effect<unknown, unknown> | undefined
@@ -99,7 +99,7 @@ describe("a workspace that was deleted and made again", () => {
     })
   )
 
-  it.live("does not get the changes of a transaction that began before", () =>
+  it.live("does not get the changes of a transaction that began before the deletion", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const one = yield* open(stores)
@@ -126,7 +126,7 @@ describe("a workspace that was deleted and made again", () => {
     })
   )
 
-  it.live("as a fork of itself is another workspace, although it has the same files", () =>
+  it.live("is another workspace even if it is a fork of its own copy and has the same files", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const one = yield* open(tapped(stores, (_, call) => call, false))
@@ -139,7 +139,7 @@ describe("a workspace that was deleted and made again", () => {
     })
   )
 
-  it.live("is not mistaken for a workspace whose old head arrives late", () =>
+  it.live("keeps working in a layer to which the store reports the old head late", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const first = yield* open(stores)
@@ -164,7 +164,7 @@ describe("a workspace that was deleted and made again", () => {
     })
   )
 
-  it.live("with its old head again is the same workspace", () =>
+  it.live("is the same workspace if its head is the old head again", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const heads = Context.get(stores, HeadStore)

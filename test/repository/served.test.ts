@@ -1,5 +1,6 @@
 /** A server of all workspaces of a store, without a network. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -13,6 +14,7 @@ import { instanceHeader, lineageHeader, nameOf, splitUrl, urlOf, workspaceHeader
 import type { Info } from "../../src/remote/protocol.ts"
 import { HeadStore } from "../../src/repository/HeadStore.ts"
 import * as Served from "../../src/repository/served.ts"
+import { jumpingClock } from "../jumpingClock.ts"
 import { memory, open, type StoreServices, tapped } from "./tapped.ts"
 
 type Failure = { readonly _tag: string; readonly message: string }
@@ -127,7 +129,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.live("answers for other workspaces while one does not answer, and gives that one up", () =>
+  it.live("answers for other workspaces while one is hung in the store, and refuses that one after a timeout", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "hung", "team")
@@ -147,7 +149,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.effect("closes workspaces without requests, at first the one that was used least recently", () =>
+  it.effect("closes workspaces without requests, beginning with the least recently used", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const names = Array.from({ length: 30 }, (_, i) => `w${i}`)
@@ -180,7 +182,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.live("refuses a workspace if all that it may have open are in use", () =>
+  it.live("refuses a further workspace while the maximum number of open workspaces is in use", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "one", "two")
@@ -203,7 +205,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.live("opens a workspace once, however the fibers of its first requests alternate", () =>
+  it.live("opens a workspace once, no matter how the fibers of its first requests interleave", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const names = ["a", "b", "c", "d"]
@@ -232,7 +234,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.live("keeps the handles of each workspace apart, and counts those of all workspaces together", () =>
+  it.live("keeps the handles of each workspace apart, and limits the handles of all workspaces together", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "one", "two")
@@ -251,7 +253,7 @@ describe("a server of workspaces", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("refuses a repetition of a change after the workspace was closed, because it may have made the change", () =>
+  it.effect("refuses a repetition of a change after it closed the workspace, because it may have made the change", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "one", "two")
@@ -266,7 +268,28 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.live("confines each workspace", () =>
+  it.effect("knows a change again after its wall clock was set to another hour", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      yield* filled(stores, "one")
+      const testClock = yield* Clock.Clock
+      const { clock, jump } = yield* jumpingClock
+      yield* Effect.gen(function* () {
+        const client = yield* serving(stores, { idle: "5 minutes" })
+        for (const hours of [1, -2]) {
+          const { instance } = yield* client("one").info
+          const again = client("one", { [instanceHeader]: instance })
+          yield* again.write("a", "a")
+          jump(hours * 3_600_000)
+          // The server looks for workspaces without requests meanwhile.
+          yield* Effect.provideService(TestClock.adjust("2 minutes"), Clock.Clock, testClock)
+          yield* again.write("a", "a")
+        }
+      }).pipe(Effect.provideService(Clock.Clock, clock))
+    })
+  )
+
+  it.live("applies `confine` to each workspace", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "one", "two")

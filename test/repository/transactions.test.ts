@@ -182,7 +182,9 @@ describe("a transaction beside another writer", () => {
       })
     )
   }
+})
 
+describe("a long transaction", () => {
   const long = (opened: Opened, middle: Effect.Effect<unknown, unknown>) =>
     inRepository(
       opened,
@@ -214,7 +216,7 @@ describe("a transaction beside another writer", () => {
     })
   )
 
-  it.effect("whose content a collection has deleted fails, and changes nothing", () =>
+  it.effect("fails and changes nothing if a collection has deleted its content", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const opened = yield* open(stores)
@@ -228,7 +230,7 @@ describe("a transaction beside another writer", () => {
 })
 
 describe("the newest commit that a layer knows", () => {
-  it.live("stays when the answer of its own older commit arrives later", () =>
+  it.live("stays the newest when the answer of the layer's own older commit arrives later", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const other = yield* open(stores)
@@ -249,7 +251,7 @@ describe("the newest commit that a layer knows", () => {
     })
   )
 
-  it.live("stays when a transaction begins with a head that was read earlier", () =>
+  it.live("stays the newest when a transaction begins with a head that was read earlier", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const gate = yield* Deferred.make<void>()

@@ -98,7 +98,7 @@ describe("the tree of a directory", () => {
     )
   )
 
-  it.effect("has exactly the differences from another tree whose entries differ", () =>
+  it.effect("differs from another tree in exactly the names whose entries differ", () =>
     forEachSeed((next, seed) =>
       Effect.gen(function* () {
         const [first, second] = [makeChanges(next, 120), makeChanges(next, 40)]

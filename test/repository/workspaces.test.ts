@@ -92,7 +92,7 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(sharedRunner))
   )
 
-  it.live("refuses to publish an upload to another owner, which may have published it", () =>
+  it.live("refuses to publish an upload if its owner has changed, because the old owner may have published the upload", () =>
     Effect.gen(function* () {
       const call = yield* raw("moved")
       const gone = { headers: { [ownerHeader]: "an owner that is gone" } }
@@ -117,7 +117,7 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(sharedRunner))
   )
 
-  it.live("that was deleted and made again is opened anew, and refuses the clients of the old one", () =>
+  it.live("that was deleted and created again is opened anew, and refuses the clients of the deleted one", () =>
     Effect.gen(function* () {
       const fs = yield* Workspaces.client("again")
       yield* fs.write("old", "1")
@@ -141,7 +141,7 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(sharedRunner))
   )
 
-  it.live("fails with Unavailable while the stores do not answer, and works when they answer again", () => {
+  it.live("fails with Unavailable while its stores are unavailable, and works when they are available again", () => {
     let isDown = true
     const stores = Layer.effectContext(
       Effect.gen(function* () {

@@ -216,7 +216,7 @@ describe("extreme texts:", () => {
     )
   )
 
-  it.live("an expression that overflows the engine's stack fails with the path, and the next search works", () =>
+  it.live("an expression that overflows V8's stack fails with an error that names the path, and the next search works", () =>
     on(
       {},
       (fs) =>

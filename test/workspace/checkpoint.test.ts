@@ -109,7 +109,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("can be forgotten without its filesystem snapshot, and without a later session snapshot of the same id", () =>
+  it.effect("can be forgotten after its filesystem snapshot, and leaves a later session snapshot of the same id", () =>
     Effect.gen(function* () {
       const { checkpoint, session, snapshots } = yield* memory
       const { filesystem } = yield* checkpoint.take("a")

@@ -51,7 +51,7 @@ describe("a mount of a directory", () => {
     )
   }
 
-  it.live("is placed at its relative path, at its last name, or at the given path", () =>
+  it.live("is placed at its relative path, at the last name of its absolute path, or at `mountPath` if given", () =>
     Effect.gen(function* () {
       const root = yield* machine(project)
       const targets: ReadonlyArray<readonly [mount: HostMount.HostMount, files: ReadonlyArray<string>]> = [
@@ -228,7 +228,7 @@ describe("several mounts", () => {
     })
   )
 
-  it.live("are searched for in each allowed root in order", () =>
+  it.live("have sources that are searched for in each allowed root in order", () =>
     Effect.gen(function* () {
       const [one, two] = [yield* machine({ "a/x": "1" }), yield* machine({ "a/x": "2", "b/x": "2" })]
       const fs = make(yield* InMemory.make())

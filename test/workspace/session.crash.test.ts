@@ -253,7 +253,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("may run concurrently with others in the same process, with equal or different ids", () =>
+  it.effect("may run concurrently with other dumps in the same process, with equal or different ids", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const pairs = yield* Effect.forEach(["one", "two", "three", "four"], pair)

@@ -461,7 +461,7 @@ describe("a dump is loaded", () => {
     })
   )
 
-  it.effect("in another program, with the archive next to it", () =>
+  it.effect("if another program wrote it, with the archive next to it", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem } = yield* pair("one")
@@ -604,8 +604,10 @@ describe("a dump is refused as input", () => {
       }
     })
   )
+})
 
-  it.effect("when its filesystem fails during the restore, and nothing changes", () =>
+describe("a load of a dump", () => {
+  it.effect("fails with the error of the target filesystem, and changes nothing, if the restore fails", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")

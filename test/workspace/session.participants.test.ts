@@ -160,7 +160,7 @@ describe("a participant of a session", () => {
 
   for (const fault of ["fails", "dies"] as const) {
     for (const at of [0, 1, 2]) {
-      it.effect(`leaves session and others unchanged if participant ${at} ${fault} while a rollback is prepared`, () =>
+      it.effect(`leaves session and participants unchanged if participant ${at} ${fault} while a rollback is prepared`, () =>
         Effect.scoped(
           Effect.gen(function* () {
             const { fakes, seen, session } = yield* ground
@@ -197,7 +197,7 @@ describe("a participant of a session", () => {
   }
 
   for (const step of ["commit", "release", "reset"]) {
-    it.effect(`that dies in ${step} does not stop the others, and makes the call die`, () =>
+    it.effect(`that dies in ${step} does not stop the other participants, and makes the call die`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const { fakes, seen, session } = yield* ground

@@ -314,7 +314,7 @@ describe("the streams of a session", () => {
 })
 
 describe("a cell", () => {
-  it.effect("is the last item of its slice, and its callback runs for every change by others", () =>
+  it.effect("is the last item of its slice, and its callback runs each time others change this item", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()

@@ -372,7 +372,7 @@ describe("a directory", () => {
     })
   )
 
-  it.effect("that another program partly deletes keeps the records of its remaining files only", () =>
+  it.effect("whose deletion fails at one file on disk keeps the records of its remaining files only", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       for (const path of ["d/a", "d/b", "d/c", "d/e/f"]) yield* fs.write(path, "x")

@@ -12,6 +12,7 @@ import * as Connection from "../../remote/connection.ts"
 import * as Port from "../../remote/port.ts"
 import { type Info, version } from "../../remote/protocol.ts"
 import * as Searches from "../../remote/searches.ts"
+import { elapsedMillis } from "../../runtime/elapsed.ts"
 import { isWorkspaceName } from "../stores/heads.ts"
 import type { ClientOptions } from "../Workspaces.ts"
 import { entity, isUpload, movedDetail, ownerHeader, sentHeader } from "./entity.ts"
@@ -22,6 +23,19 @@ const operation = "Workspaces.client"
 const quietMillis = 1000
 
 const maxFirsts = 10_000
+
+/** The maximum age of a reading of the owner's clock, in milliseconds. The owner's clock may be set meanwhile. */
+const maxReadingMillis = 60_000
+
+/** The maximum difference between the advances of two clocks, in milliseconds, at which both count as undisturbed. */
+const maxDriftMillis = 1000
+
+/** The time of the owner, and the times of this machine when it arrived, in milliseconds. */
+interface Reading {
+  readonly theirs: number
+  readonly wall: number
+  readonly elapsed: number
+}
 
 const lost = (message: string, cause: unknown): RpcClientError =>
   new RpcClientError({ reason: new RpcClientDefect({ message, cause }) })
@@ -72,19 +86,41 @@ export const client = (
 
     let owner: string | undefined
     let heardAt = 0
-    const heard = Effect.map(Clock.currentTimeMillis, (now) => void (heardAt = now))
-    const askOwner = Effect.tap(call("port.info", {}, undefined) as Effect.Effect<Info, FsError | RpcClientError>, (info) => {
-      owner = info.instance
-      return heard
-    })
+    let reading: Reading | undefined
+    const heard = Effect.map(elapsedMillis, (now) => void (heardAt = now))
+    const ask = (payload: object, callOptions: object | undefined) =>
+      Effect.tap(
+        call("port.info", payload, callOptions) as Effect.Effect<Info, FsError | RpcClientError>,
+        ({ instance, time }) =>
+          Effect.map(Effect.all([Clock.currentTimeMillis, elapsedMillis]), ([wall, elapsed]) => {
+            owner = instance
+            heardAt = elapsed
+            reading = { theirs: time ?? wall, wall, elapsed }
+          })
+      )
     /**
      * Returns the owner that received an upload. Without recent answers, asks the owner first, because the workspace may have
      * moved.
      */
-    const currentOwner = Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    const currentOwner = Effect.flatMap(elapsedMillis, (now) =>
       owner !== undefined && now - heardAt < quietMillis
         ? Effect.succeed(owner)
-        : Effect.map(askOwner, ({ instance }) => instance)
+        : Effect.map(ask({}, undefined), ({ instance }) => instance)
+    )
+    /**
+     * Returns the time of the owner's clock, or an earlier time. The owner compares it with the times of its answers. The clock
+     * of this machine may differ from the owner's by hours, be set, or stop while the machine is suspended.
+     */
+    const ownersTime: Effect.Effect<number, FsError | RpcClientError> = Effect.flatMap(
+      Effect.all([Clock.currentTimeMillis, elapsedMillis]),
+      ([wall, elapsed]) => {
+        if (reading !== undefined) {
+          const age = elapsed - reading.elapsed
+          const isDisturbed = Math.abs(wall - reading.wall - age) > maxDriftMillis
+          if (!isDisturbed && age < maxReadingMillis) return Effect.succeed(reading.theirs + age)
+        }
+        return Effect.map(ask({}, undefined), ({ time }) => time ?? wall)
+      }
     )
     /**
      * The headers of each change by its id, the oldest change first: the time of the first sending and, for an upload, the
@@ -98,7 +134,7 @@ export const client = (
     ) =>
       Effect.gen(function* () {
         const headers = firsts.get(payload.id) ?? {
-          [sentHeader]: String(yield* Clock.currentTimeMillis),
+          [sentHeader]: String(yield* ownersTime),
           ...(isUpload(tag) && { [ownerHeader]: yield* currentOwner })
         }
         firsts.set(payload.id, headers)
@@ -113,7 +149,9 @@ export const client = (
     const send = (tag: string, payload: object, callOptions: object | undefined) =>
       "id" in payload && tag !== "port.cancel"
         ? sendChange(tag, payload as { readonly id: string }, callOptions)
-        : call(tag, payload, callOptions)
+        : tag === "port.info"
+          ? ask(payload, callOptions)
+          : call(tag, payload, callOptions)
     const connection = yield* Connection.over(send as unknown as Connection.Client, {
       timeout: options.timeout ?? "45 seconds",
       isShared: true

@@ -8,7 +8,10 @@ export const entity = Entity.fromRpcGroup(
   FilesystemRpcs.annotate(ClusterSchema.ClientTracingEnabled, false)
 )
 
-/** The header of a change with the time when the client sent the change first, in milliseconds since 1970. */
+/**
+ * The header of a change with the time when the client sent the change first, in milliseconds since 1970, by the clock of the
+ * owner.
+ */
 export const sentHeader = "fs-algebra-sent"
 
 /**

@@ -158,8 +158,13 @@ const owner = (options: RunnerOptions) =>
             return Effect.fail(new Unavailable({ operation: tag, path: "", detail: movedDetail }))
           }
           const run = (answers[tag as keyof Answers] as unknown as Answer)(payload)
-          if (tag === "port.info" && lineage !== undefined) {
-            return Effect.succeed(Effect.map(run, (info) => ({ ...(info as Info), lineage })) as unknown as typeof run)
+          if (tag === "port.info") {
+            const withTime = Effect.zipWith(run, Clock.currentTimeMillis, (info, time): Info => ({
+              ...(info as Info),
+              ...(lineage !== undefined && { lineage }),
+              time
+            }))
+            return Effect.succeed(withTime as unknown as typeof run)
           }
           if (!("id" in payload) || Stream.isStream(run)) return Effect.succeed(run)
           return Effect.map(Clock.currentTimeMillis, (now) => {

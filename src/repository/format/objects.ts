@@ -196,7 +196,11 @@ export const make = (blobs: Blobs, options: { readonly cacheBytes: number }): Ob
         }
         const out = trees.map((tree) => (tree === undefined ? undefined : hashOf(tree)))
         return Effect.as(
-          Effect.forEach(pending, ([hash, bytes]) => putAs(hash, bytes), { concurrency: putConcurrency, discard: true }),
+          Effect.forEach(pending, ([hash, bytes]) => putAs(hash, bytes), {
+            // Several fibers would only cost time for a single node.
+            concurrency: pending.size === 1 ? 1 : putConcurrency,
+            discard: true
+          }),
           out
         )
       })

@@ -4,7 +4,7 @@
  * - `format.json` names the format and its version.
  * - `blobs/ab/cdef…` is the content whose hash is `abcdef…`.
  * - `heads/HASH.json` has two lines: the name of the workspace, whose SHA-256 is the file's name, and the text of its head.
- * - `heads/HASH.lock` is a directory that exists while a process replaces the head.
+ * - `heads/HASH.lock` is a directory. It has an entry of each process that replaces the head at the moment.
  * - `drafts` has files that are being written. A rename publishes a draft.
  *
  * Other programs may have written to the directory. So symlinks below it are not followed, only regular files are read, and
@@ -53,6 +53,9 @@ export const errorOf =
       : new StoreError({ reason: "unavailable", detail: `${what}: the directory of the store cannot be used (${why})` })
   }
 
+const fullError = (what: string): StoreError =>
+  new StoreError({ reason: "full", detail: `${what}: the disk of the store has no space left` })
+
 export const foreign = (what: string, why: string): StoreError =>
   new StoreError({
     reason: "corrupt",
@@ -63,6 +66,8 @@ export interface Place {
   readonly directory: string
   readonly fsync: boolean
   readonly attempt: <A>(what: string, run: () => A) => Effect.Effect<A, StoreError>
+  /** Writes at most `maxSyncBytes` bytes and then gives the file its path, synchronously. Throws system errors. */
+  readonly publishNow: (bytes: Uint8Array, pathOf: () => string) => void
   /** Writes a draft, and removes it at the end of `use` unless it was renamed. */
   readonly withDraft: <A, E, R>(
     what: string,
@@ -84,15 +89,12 @@ const {
 /** The number of bytes up to which a synchronous call is faster than a call in another thread. */
 export const maxSyncBytes = 64 * 1024
 
-const writeNow = (descriptor: number, bytes: Uint8Array, full: () => StoreError): void => {
-  for (let done = 0; done < bytes.length;) {
-    const written = Fs.writeSync(descriptor, bytes, done, bytes.length - done)
-    if (written === 0) throw full()
-    done += written
-  }
-}
+/** Random digits, so that two threads and two copies of this module never choose the same name. */
+let own: string | undefined
+let drafts = 0
 
-const draftName = (): string => `.${Identity.self()}.${randomBytes(12).toString("hex")}.tmp`
+const draftName = (): string =>
+  `.${Identity.self()}.${(own ??= randomBytes(8).toString("hex"))}${(drafts++ % 2 ** 32).toString(16).padStart(8, "0")}.tmp`
 
 /** Opens a file without following a link and without waiting for the writer of a FIFO. Returns `undefined` if it is missing. */
 export const openFile = (path: string): { readonly descriptor: number; readonly size: number } | undefined => {
@@ -184,20 +186,33 @@ const makePlace = (directory: string, drafts: string, fsync: boolean): Place => 
   directory,
   fsync,
   attempt,
+  publishNow: (bytes, pathOf) => {
+    const draft = openDraft(drafts, drafts === directory)
+    let isOpen = true
+    try {
+      Host.writeNow(draft.descriptor, bytes)
+      isOpen = false
+      // Some network disks report only at the close that the content was lost.
+      Fs.closeSync(draft.descriptor)
+      Fs.renameSync(draft.path, pathOf())
+    } catch (error) {
+      if (isOpen) Host.closeQuietly(draft.descriptor)
+      Host.unlinkQuietly(draft.path)
+      throw error
+    }
+  },
   syncNames: (what, ...directories) =>
     fsync && process.platform !== "win32"
       ? Effect.forEach(directories, (path) => Host.syncDirectory(path, errorOf(what)), { discard: true })
       : Effect.void,
   withDraft: (what, fill, use) => {
-    // An error takes longer to make than a small file.
-    const full = () => new StoreError({ reason: "full", detail: `${what}: the disk of the store has no space left` })
     return Effect.acquireUseRelease(
       attempt(what, () => ({ ...openDraft(drafts, drafts === directory), isOpen: true })),
       (draft) =>
         fill((bytes) =>
           bytes.length <= maxSyncBytes
-            ? attempt(what, () => writeNow(draft.descriptor, bytes, full))
-            : Host.writeFully(draft.descriptor, bytes, errorOf(what), full())
+            ? attempt(what, () => Host.writeNow(draft.descriptor, bytes))
+            : Host.writeFully(draft.descriptor, bytes, errorOf(what), fullError(what))
         ).pipe(
           Effect.andThen(fsync ? Host.sync(draft.descriptor, errorOf(what)) : Effect.void),
           // Some network disks report only at the close that the content was lost.

@@ -18,7 +18,7 @@ const tooLarge = Symbol("tooLarge")
 const folderPattern = /^[0-9a-f]{2}$/
 
 /** Makes a store of the blobs below the directory `top`. */
-export const make = ({ attempt, fsync, syncNames, withDraft }: Place, top: string): Blobs.OwnOperations => {
+export const make = ({ attempt, fsync, publishNow, syncNames, withDraft }: Place, top: string): Blobs.OwnOperations => {
   const folderOf = (hash: string): string => join(top, hash.slice(0, 2))
   const pathOf = (hash: string): string => join(folderOf(hash), hash.slice(2))
 
@@ -119,11 +119,24 @@ export const make = ({ attempt, fsync, syncNames, withDraft }: Place, top: strin
       Fs.renameSync(draft, pathOf(hash))
     })
 
+  /** Stores small content that is new, and returns true. Returns false if the caller must store the content in another way. */
+  const putNow = (hash: string, bytes: Uint8Array): boolean => {
+    if (fsync || bytes.length > maxSyncBytes) return false
+    const isFirst = !hasFolder(hash)
+    // Most content is new. `lstat` costs less than an `open` that fails.
+    if (!isFirst && Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) !== undefined) return false
+    publishNow(bytes, () => {
+      if (isFirst) ownDirectory(folderOf(hash))
+      return pathOf(hash)
+    })
+    return true
+  }
+
   return Blobs.make({
     put: (hash, bytes) => {
       const what = `put of the blob ${hash}`
       return Effect.gen(function* () {
-        // Most content is new. `lstat` costs less than an `open` that fails.
+        if (yield* attempt(what, () => putNow(hash, bytes))) return
         const exists = yield* attempt(
           what,
           () => hasFolder(hash) && Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) !== undefined

@@ -2,6 +2,8 @@
  * Heads in files. A process that replaces a head first creates an entry in the lock directory of the workspace, and then looks
  * for the entries of other processes. If there is none, no other process replaces the head until the entry is removed. The
  * entries of dead processes are ignored.
+ *
+ * The entry has the text of the new head, and becomes the head by a rename. So a change makes and removes few files.
  */
 import type * as NodeFs from "node:fs"
 import * as Clock from "effect/Clock"
@@ -23,13 +25,14 @@ import * as Wakes from "./wakes.ts"
 const lock = ProcessLock.make({
   ...ProcessLock.rolesOf("writer"),
   leaseMillis: 60_000,
-  refreshMillis: 10_000,
-  directoryMode: 0o700
+  refreshMillis: 10_000
 })
 
 /** The maximum wait, in milliseconds, for another process that replaces the same head. */
 const timeoutMillis = 30_000
 const maxPauseMillis = 8
+/** The number of times that a process enters a lock directory again which others keep removing. */
+const maxTries = 32
 /** The time between two reads of a head. The system does not report all changes on all disks. */
 const pollTime = "1 second"
 
@@ -47,6 +50,14 @@ const parseName = (line: string | undefined): string | undefined => {
   }
 }
 
+const removeEmpty = (directory: string): void => {
+  try {
+    Fs.rmdirSync(directory)
+  } catch {
+    // Another process has an entry in the directory, or has removed the directory.
+  }
+}
+
 const maxShown = 10
 
 /** Returns the error with which a list ends if files are damaged. */
@@ -56,9 +67,13 @@ const unreadable = (details: ReadonlyArray<string>): StoreError => {
   return new StoreError({ reason: "corrupt", detail })
 }
 
-export const make = ({ attempt, directory, syncNames, withDraft }: Place): Operations => {
+export const make = ({ attempt, directory, fsync, syncNames, withDraft }: Place): Operations => {
   const top = join(directory, "heads")
-  const fileOf = (workspace: string): string => `${sha256(Buffer.from(workspace))}.json`
+  let last: { readonly workspace: string; readonly file: string } | undefined
+  const fileOf = (workspace: string): string => {
+    if (last?.workspace !== workspace) last = { workspace, file: `${sha256(Buffer.from(workspace))}.json` }
+    return last.file
+  }
 
   /** Returns the lines of a head's file, or `undefined` if the file is missing. Throws a StoreError for a damaged file. */
   const readFile = (file: string): { readonly workspace: string; readonly text: string } | undefined => {
@@ -95,32 +110,52 @@ export const make = ({ attempt, directory, syncNames, withDraft }: Place): Opera
     return () => watcher.close()
   })
 
+  /** Creates an entry in a lock directory. Another process may be removing the directory, with the deleted head. */
+  const enter = (lockDirectory: string, content?: Uint8Array): ProcessLock.Held => {
+    for (let left = maxTries; ; left--) {
+      try {
+        return lock.add(lockDirectory, "writer", content)
+      } catch (error) {
+        if (codeOf(error) !== "ENOENT" || left === 0) throw error
+      }
+      try {
+        Fs.mkdirSync(lockDirectory, 0o700)
+      } catch (error) {
+        if (codeOf(error) !== "EEXIST") throw error
+      }
+    }
+  }
+
   /**
-   * Replaces or deletes the file if its text is `expected`, and returns whether it did. Returns `undefined` if another process
-   * has the lock.
+   * Replaces or deletes the file if its text is `expected`, and returns whether it did. `next` is the content of the new file, or
+   * the path of a draft with the content. Returns `undefined` if another process has the lock.
    */
-  const trySwap = (workspace: string, expected: string | undefined, draft: string | undefined): boolean | undefined => {
+  const trySwap = (
+    workspace: string,
+    expected: string | undefined,
+    next: Uint8Array | string | undefined
+  ): boolean | undefined => {
     const file = fileOf(workspace)
     const path = join(top, file)
     const lockDirectory = join(top, file.replace(/json$/, "lock"))
     if (Fs.lstatSync(lockDirectory, { throwIfNoEntry: false })?.isDirectory() === false) {
       throw foreign("replacing a head", "it has the name of a lock")
     }
-    let held: ProcessLock.Held
-    try {
-      held = lock.add(lockDirectory, "writer")
-    } catch (error) {
-      if (codeOf(error) === "ENOENT" && Fs.existsSync(top)) return undefined
-      throw error
-    }
+    const held = enter(lockDirectory, typeof next === "string" ? undefined : next)
+    let isEntered = true
     try {
       if (lock.others(lockDirectory, held).length > 0) return undefined
       if (readFile(file)?.text !== expected) return false
-      if (draft === undefined) Fs.unlinkSync(path)
-      else Fs.renameSync(draft, path)
+      if (next === undefined) Fs.unlinkSync(path)
+      else if (typeof next === "string") Fs.renameSync(next, path)
+      else {
+        lock.publish(held, path)
+        isEntered = false
+      }
       return true
     } finally {
-      lock.remove(held)
+      if (isEntered) lock.remove(held)
+      if (next === undefined) removeEmpty(lockDirectory)
     }
   }
 
@@ -128,12 +163,12 @@ export const make = ({ attempt, directory, syncNames, withDraft }: Place): Opera
     what: string,
     workspace: string,
     expected: string | undefined,
-    draft: string | undefined
+    next: Uint8Array | string | undefined
   ): Effect.Effect<boolean, StoreError> =>
     Effect.gen(function* () {
       const start = yield* Clock.currentTimeMillis
       for (;;) {
-        const answer = yield* attempt(what, () => trySwap(workspace, expected, draft))
+        const answer = yield* attempt(what, () => trySwap(workspace, expected, next))
         if (answer !== undefined) return answer
         if ((yield* Clock.currentTimeMillis) - start > timeoutMillis) {
           const detail = `${what}: another process has been replacing this head for ${timeoutMillis / 1000} seconds; end that process if it is suspended`
@@ -148,16 +183,17 @@ export const make = ({ attempt, directory, syncNames, withDraft }: Place): Opera
     swap: (workspace, expected, next) => {
       const what = next === undefined ? "delete of a head" : "compareAndSet"
       return Effect.gen(function* () {
-        // A caller with an outdated head need not write a draft.
-        if ((yield* attempt(what, () => readFile(fileOf(workspace))))?.text !== expected) return false
-        const isDone =
-          next === undefined
-            ? yield* swapWith(what, workspace, expected, undefined)
-            : yield* withDraft(
-                what,
-                (write) => write(encode(workspace, next)),
-                (draft) => swapWith(what, workspace, expected, draft)
-              )
+        const content = next === undefined ? undefined : encode(workspace, next)
+        // The disk is slow, so a draft is written and flushed before the lock is taken, unless the head is another one.
+        const isDraft = fsync && content !== undefined
+        if (isDraft && (yield* attempt(what, () => readFile(fileOf(workspace))))?.text !== expected) return false
+        const isDone = isDraft
+          ? yield* withDraft(
+              what,
+              (write) => write(content),
+              (draft) => swapWith(what, workspace, expected, draft)
+            )
+          : yield* swapWith(what, workspace, expected, content)
         if (isDone) {
           wakes.wake(fileOf(workspace))
           yield* syncNames(what, top)

@@ -96,19 +96,6 @@ export const checkName = (name: string): Effect.Effect<void, StoreError> =>
       : Effect.fail(invalid(`the name ${shown(name)} cannot be the name of a workspace: ${problem}`))
   })
 
-const checkedText = (workspace: string, head: Head): Effect.Effect<string, StoreError> =>
-  Effect.suspend(() => {
-    const text = encodeHead(head)
-    if (Buffer.byteLength(text) > maxHeadBytes) {
-      return Effect.fail(
-        invalid(`the head of ${shown(workspace)} has more than ${maxHeadBytes} bytes; shorten its message or its author`)
-      )
-    }
-    return decodeHead(text) === undefined
-      ? Effect.fail(invalid(`the head of ${shown(workspace)} has an invalid field: its sequence must be a whole number from 1`))
-      : Effect.succeed(text)
-  })
-
 export const corruptHead = (workspace: string): StoreError =>
   new StoreError({
     reason: "corrupt",
@@ -117,11 +104,39 @@ export const corruptHead = (workspace: string): StoreError =>
       "restore it from a backup, or open the store with the version that wrote it"
   })
 
+/** The number of workspaces whose last head is kept. Each commit reads the head that the commit before has written. */
+const maxKept = 256
+
 export const make = ({ list, read, swap, wakes }: Texts): Operations => {
-  const decode = (workspace: string, text: string): Effect.Effect<Head, StoreError> => {
+  const kept = new Map<string, { readonly text: string; readonly head: Head }>()
+  const headOf = (workspace: string, text: string): Head | undefined => {
+    const known = kept.get(workspace)
+    if (known?.text === text) return known.head
     const head = decodeHead(text)
+    if (head === undefined) return undefined
+    kept.delete(workspace)
+    if (kept.size >= maxKept) kept.delete(kept.keys().next().value!)
+    kept.set(workspace, { text, head: Object.freeze(head) })
+    return head
+  }
+  const decode = (workspace: string, text: string): Effect.Effect<Head, StoreError> => {
+    const head = headOf(workspace, text)
     return head === undefined ? Effect.fail(corruptHead(workspace)) : Effect.succeed(head)
   }
+  const checkedText = (workspace: string, head: Head): Effect.Effect<string, StoreError> =>
+    Effect.suspend(() => {
+      const text = encodeHead(head)
+      if (Buffer.byteLength(text) > maxHeadBytes) {
+        return Effect.fail(
+          invalid(`the head of ${shown(workspace)} has more than ${maxHeadBytes} bytes; shorten its message or its author`)
+        )
+      }
+      return headOf(workspace, text) === undefined
+        ? Effect.fail(
+            invalid(`the head of ${shown(workspace)} has an invalid field: its sequence must be a whole number from 1`)
+          )
+        : Effect.succeed(text)
+    })
   return {
     get: (workspace) =>
       Effect.flatMap(Effect.andThen(checkName(workspace), read(workspace)), (text) =>

@@ -6,6 +6,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
@@ -28,6 +29,12 @@ export interface SqlOptions {
    * @default "fs_algebra_"
    */
   readonly tablePrefix?: string | undefined
+  /**
+   * The longest wait for the answer of a Postgres server to one statement, before a call fails with `unavailable`. The server may
+   * still make the change later.
+   * @default "1 minute"
+   */
+  readonly timeout?: Duration.Input | undefined
 }
 
 const version = 1
@@ -35,6 +42,8 @@ const partBytes = 8 * 1024 * 1024
 /** The number of hashes in one statement. Old versions of SQLite permit 999 parameters. */
 const hashesAtOnce = 500
 const pageSize = 1_000
+/** The maximum number of statements that create the tables. */
+const openingStatements = 10
 const pollTime = "250 millis"
 const maxDetailChars = 300
 
@@ -72,13 +81,26 @@ const toStoreError =
 const isConflict = (error: SqlError | StoreError): boolean =>
   error._tag === "SqlError" && (error.reason._tag === "DeadlockError" || error.reason._tag === "SerializationError")
 
-const answer =
-  (what: string) =>
-  <A>(run: Effect.Effect<A, SqlError | StoreError>): Effect.Effect<A, StoreError> =>
-    run.pipe(
+/** Makes the function that runs the statements of a call. Without `timeout`, it waits without a limit. */
+const makeAnswer =
+  (timeout: Duration.Duration | undefined) =>
+  (what: string, statements = 1) =>
+  <A>(run: Effect.Effect<A, SqlError | StoreError>): Effect.Effect<A, StoreError> => {
+    const detail = () => `${what}: the database has not answered for ${Duration.format(timeout!)}`
+    const limited =
+      timeout === undefined
+        ? run
+        : Effect.timeoutOrElse(run, {
+            duration: Duration.times(timeout, statements),
+            orElse: () => Effect.suspend(() => Effect.fail(new StoreError({ reason: "unavailable", detail: detail() })))
+          })
+    return limited.pipe(
       Effect.retry({ while: isConflict, times: 20, schedule: Schedule.jittered(Schedule.spaced("20 millis")) }),
       Effect.mapError((error) => (error._tag === "StoreError" ? error : toStoreError(what)(error)))
     )
+  }
+
+type Answer = ReturnType<typeof makeAnswer>
 
 interface Tables {
   readonly blobs: string
@@ -87,7 +109,7 @@ interface Tables {
 }
 
 /** Creates the tables if they do not exist. Several programs may do so at once. */
-const prepare = (sql: SqlClient, tables: Tables): Effect.Effect<void, StoreError> => {
+const prepare = (sql: SqlClient, tables: Tables, answer: Answer): Effect.Effect<void, StoreError> => {
   const { hasTables, lock, texts } = sql.onDialectOrElse({
     pg: () => ({
       hasTables: sql<{ found: unknown }>`select to_regclass(${`"${tables.format}"`})::text as found`,
@@ -119,7 +141,7 @@ const prepare = (sql: SqlClient, tables: Tables): Effect.Effect<void, StoreError
     if ((yield* readVersion) === undefined) yield* sql.withTransaction(create)
     return yield* readVersion
   }).pipe(
-    answer("opening the store"),
+    answer("opening the store", openingStatements),
     Effect.flatMap((found) =>
       found === version
         ? Effect.void
@@ -136,13 +158,14 @@ const prepare = (sql: SqlClient, tables: Tables): Effect.Effect<void, StoreError
 
 const toBytes = (value: unknown): Uint8Array => (value instanceof Uint8Array ? new Uint8Array(value) : new Uint8Array())
 
-const makeBlobs = (sql: SqlClient, tables: Tables) => {
+const makeBlobs = (sql: SqlClient, tables: Tables, answer: Answer) => {
   const table = sql(tables.blobs)
   const isSame = (bytes: Uint8Array) =>
     sql.onDialectOrElse({
       pg: () => sql`sha256(content) = ${new Uint8Array(createHash("sha256").update(bytes).digest())}`,
       orElse: () => sql`content = ${bytes}`
     })
+  const batchesOf = (hashes: ReadonlyArray<string>): number => Math.max(1, Math.ceil(hashes.length / hashesAtOnce))
   const partsOf = (size: number): number => Math.max(1, Math.ceil(size / partBytes))
 
   /** Reads `length` bytes from `offset` of a part, with the size of the whole blob. */
@@ -174,8 +197,8 @@ const makeBlobs = (sql: SqlClient, tables: Tables) => {
           yield* sql`insert into ${table} (hash, part, size, stored_at, content) values (${hash}, ${part}, ${size}, ${now}, ${content}) on conflict (hash, part) do update set size = excluded.size, stored_at = excluded.stored_at, content = excluded.content`
         }
       })
-      if (yield* answer(what)(refresh)) return
-      yield* answer(what)(count === 1 ? insert : sql.withTransaction(insert))
+      if (yield* answer(what, count)(refresh)) return
+      yield* answer(what, count + 2)(count === 1 ? insert : sql.withTransaction(insert))
     })
 
   const sizeOf: Blobs.Contents["sizeOf"] = (hash) =>
@@ -224,13 +247,13 @@ const makeBlobs = (sql: SqlClient, tables: Tables) => {
           for (const { hash } of rows) found.push(hash)
         }
         return found
-      }).pipe(answer("has")),
+      }).pipe(answer("has", batchesOf(hashes))),
     delete: (hashes) =>
       Effect.gen(function* () {
         for (let at = 0; at < hashes.length; at += hashesAtOnce) {
           yield* sql`delete from ${table} where ${sql.in("hash", hashes.slice(at, at + hashesAtOnce))}`
         }
-      }).pipe(answer("delete of blobs")),
+      }).pipe(answer("delete of blobs", batchesOf(hashes))),
     deleteOlder: (hashes, millis) =>
       Effect.gen(function* () {
         let count = 0
@@ -242,7 +265,7 @@ const makeBlobs = (sql: SqlClient, tables: Tables) => {
           count += rows.filter(({ part }) => Number(part) === 0).length
         }
         return count
-      }).pipe(answer("delete of old blobs")),
+      }).pipe(answer("delete of old blobs", batchesOf(hashes))),
     list: Stream.paginate("", (last) =>
       sql<{
         hash: string
@@ -258,7 +281,7 @@ const makeBlobs = (sql: SqlClient, tables: Tables) => {
   })
 }
 
-const makeHeads = (sql: SqlClient, tables: Tables) => {
+const makeHeads = (sql: SqlClient, tables: Tables, answer: Answer) => {
   const table = sql(tables.heads)
   const wakes = Wakes.make()
   return Heads.make({
@@ -295,7 +318,10 @@ const makeHeads = (sql: SqlClient, tables: Tables) => {
   })
 }
 
-export const open = ({ tablePrefix = "fs_algebra_" }: SqlOptions): Effect.Effect<Stores, StoreError, SqlClient> =>
+export const open = ({
+  tablePrefix = "fs_algebra_",
+  timeout = "1 minute"
+}: SqlOptions): Effect.Effect<Stores, StoreError, SqlClient> =>
   Effect.gen(function* () {
     if (!/^[a-z_][a-z0-9_]{0,39}$/.test(tablePrefix)) {
       const detail = `the tablePrefix ${JSON.stringify(tablePrefix.slice(0, 60))} is invalid: give at most 40 lowercase letters, digits and "_", and no digit first`
@@ -305,6 +331,12 @@ export const open = ({ tablePrefix = "fs_algebra_" }: SqlOptions): Effect.Effect
     const isSupported = sql.onDialectOrElse({ pg: () => true, sqlite: () => true, orElse: () => false })
     if (!isSupported) return yield* invalid(`the SQL of the client "${sql.driver}" is not supported: use Postgres or SQLite`)
     const tables = { blobs: `${tablePrefix}blobs`, heads: `${tablePrefix}heads`, format: `${tablePrefix}format` }
-    yield* prepare(sql, tables)
-    return { blobs: makeBlobs(sql, tables), heads: makeHeads(sql, tables) }
+    const limit = Option.getOrUndefined(Duration.fromInput(timeout))
+    if (limit === undefined || Duration.toMillis(limit) <= 0) {
+      return yield* invalid("the timeout is invalid: give a duration above 0")
+    }
+    // SQLite answers in this process, and has a limit of its own for the wait for a lock.
+    const answer = makeAnswer(sql.onDialectOrElse({ pg: () => limit, orElse: () => undefined }))
+    yield* prepare(sql, tables, answer)
+    return { blobs: makeBlobs(sql, tables, answer), heads: makeHeads(sql, tables, answer) }
   })

@@ -57,7 +57,7 @@ describe("a change of attributes", () => {
     })
   )
 
-  it.effect("stops after some repetitions if another program sets a different value each time", () =>
+  it.effect("is sent at most 10 times if another program sets a different value each time", () =>
     Effect.gen(function* () {
       const { fs, object } = storeWith((object) => {
         object.attributes = { mode: 0o640 }

@@ -81,7 +81,7 @@ describeMoto("Bucket behind a failing network", () => {
   )
 
   it.live(
-    "a call fails with Unavailable and changes nothing if the store stays overloaded",
+    "a call fails with Unavailable and changes nothing if the store answers each attempt with 503",
     () =>
       Effect.gen(function* () {
         const { direct, fs, prefix, proxy } = yield* through(moto)

@@ -40,7 +40,7 @@ for (const [name, describeServer, server] of [
       }
     })
 
-    it.live("stores each file as one object, and only empty directories as markers", () =>
+    it.live("stores each file as one object, and an empty directory as a marker", () =>
       Effect.gen(function* () {
         const { at, fs, keys, prefix } = yield* ground
         yield* fs.write("docs/ü +&=?#'()*!.md", "text")
@@ -55,7 +55,7 @@ for (const [name, describeServer, server] of [
       })
     )
 
-    it.live("leaves no object after the test for conditional writes", () =>
+    it.live("leaves no object of the check whether the store supports conditional writes", () =>
       Effect.gen(function* () {
         const { keys } = yield* ground
         assert.deepStrictEqual(yield* keys, [])

@@ -118,7 +118,7 @@ for (const [name, describeServer, server] of [
       }).pipe(Effect.scoped)
     )
 
-    it.live("deletes every key below a directory, and returns the same counts as a deletion object by object", () =>
+    it.live("deletes every key below a directory, and returns the same counts as a deletion of one object at a time", () =>
       Effect.gen(function* () {
         const { fs, keys, other, port, putAll } = yield* ground(server)
         const odd = oddOn(name)
@@ -301,7 +301,7 @@ describeMoto("a batch of deletions", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("deletes keys with dots, no matter how many are in one request", () =>
+  it.live("deletes keys with the segments . and .., no matter how many are in one request", () =>
     Effect.gen(function* () {
       for (const all of [["tree/../a"], ["tree/a", "tree/./b"], ["tree/a", "tree/b", "tree/x/.."]]) {
         const { direct, fs, keys, prefix, putAll } = yield* ground(moto, {}, { sizes: { batch: 2 } })
@@ -392,7 +392,7 @@ describeRadosgw("a copy within the store", () => {
     const usesRanges = (requests: ReadonlyArray<Request>): boolean =>
       requests.some(({ headers }) => headers["x-amz-copy-source-range"] !== undefined)
 
-    it.live(`${size} is repeated if the store answers 200 with a temporary error`, () =>
+    it.live(`is repeated if the store answers 200 with a temporary error (${size})`, () =>
       Effect.gen(function* () {
         const { decide, fs, keys, other, requests } = yield* ground(radosgw, {}, limits)
         yield* other.writeBytes("from", bytes)
@@ -414,7 +414,7 @@ describeRadosgw("a copy within the store", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live(`${size} fails with ESTALE and the source's path if the source is deleted meanwhile`, () =>
+    it.live(`fails with ESTALE and the source's path if the source is deleted meanwhile (${size})`, () =>
       Effect.gen(function* () {
         const { decide, fs, keys, other, requests } = yield* ground(radosgw, {}, limits)
         yield* other.writeBytes("from", bytes)
@@ -495,7 +495,7 @@ describeRadosgw("a copy within the store", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fails with ESTALE if the store reports that the source was replaced, and leaves nothing", () =>
+  it.live("fails with ESTALE if the store reports that the source was replaced, and leaves no copy", () =>
     Effect.gen(function* () {
       const { decide, direct, fs, keys, prefix } = yield* ground(radosgw, {}, small)
       yield* Effect.promise(() => putForeign(direct, `${prefix}from`, "old".repeat(5_000)))

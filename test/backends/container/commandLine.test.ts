@@ -157,7 +157,7 @@ describe("the command line of an engine", () => {
     assert.deepStrictEqual(CommandLine.listContainers.slice(0, 4), ["ps", "--all", "--filter", "label=fs-algebra=1"])
   })
 
-  it("may make the engine print foreign container names and malformed owners, which are ignored", () => {
+  it("lists containers and reads their owners, and ignores foreign names and malformed owners", () => {
     assert.deepStrictEqual(
       CommandLine.parseNames("fs-algebra-0a\nother\nfs-algebra-zz\nx fs-algebra-0b\nfs-algebra-0c,other/x\n"),
       ["fs-algebra-0a"]

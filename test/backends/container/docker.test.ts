@@ -173,7 +173,7 @@ describe("the engine docker", () => {
     )
   }
 
-  live("resolves absolute links below the working directory, as programs inside do, and not below the host directory", (self) =>
+  live("makes a filesystem that resolves absolute links below the working directory, as programs inside do", (self) =>
     Effect.gen(function* () {
       const hostDirectory = join(self.place, "shared")
       const { filesystem: fs } = yield* Container.make({ engine: "docker", image: "alpine", workdir: "/work", hostDirectory })
@@ -188,7 +188,7 @@ describe("the engine docker", () => {
     })
   )
 
-  live("may be nerdctl, given by its path outside of the PATH, which gets an explicit log driver", (self) =>
+  live("that is nerdctl may be given by its path outside of the PATH, and gets an explicit log driver", (self) =>
     Effect.gen(function* () {
       const program = join(self.place, "bin/nerdctl")
       Fs.renameSync(join(self.place, "bin/docker"), program)

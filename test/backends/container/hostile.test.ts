@@ -81,7 +81,9 @@ describePodman("a hostile container", () => {
       assert.deepStrictEqual(Fs.readdirSync(join(directory(), "cache/fs-algebra/overlays")), [])
     })
   )
+})
 
+describePodman("a container over a host directory", () => {
   live("is not made over the root directory of the host", () =>
     Effect.gen(function* () {
       const link = join(directory(), "whole")

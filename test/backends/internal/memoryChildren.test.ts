@@ -38,7 +38,7 @@ const colliding = (rounds: number): ReadonlyArray<string> => {
 const hostile = colliding(6)
 
 describe("the entries of a directory in memory", () => {
-  it("include 64 names with one common hash in this test", () => {
+  it("include 64 names with one common hash in these tests", () => {
     assert.strictEqual(new Set(hostile).size, 64)
     assert.strictEqual(new Set(hostile.map((name) => item(name).hash)).size, 1)
   })

@@ -166,7 +166,7 @@ describe("a captured tree", () => {
     tree.write(at("f"), content("mine"), "replace", now)
     assert.strictEqual(text(other, "f"), "new")
   })
-  it("replaces a directory that the live tree has in its cache", () => {
+  it("is restored over a directory that has changed since and is in the cache of the live tree", () => {
     const { tree } = make()
     tree.makeDirectory(at("d"), now)
     const captured = tree.capture()

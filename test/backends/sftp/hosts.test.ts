@@ -39,8 +39,8 @@ const knownHosts = (lines: (key: string, port: number) => ReadonlyArray<string>)
 
 const otherKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPAIyuFQvP7sbPrrNvUZjJ4y3LqzAABCqJ1rRz5nYB5t"
 
-describeSftp("Sftp and the keys of servers", () => {
-  it.live("writes and reads through sshd", () =>
+describeSftp("Sftp with sshd", () => {
+  it.live("writes and reads a file of 3 MB", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const fs = make(yield* openSshd(root))
@@ -293,7 +293,7 @@ const lying = (answer: (type: number, id: number, body: Reader) => Buffer | unde
 const named = (name: string | Buffer) => (type: number, id: number) =>
   type === Type.readdir ? makePacket(Type.name, id, [1, name, "", { mode: fileMode }]) : undefined
 
-describe("Sftp with a server that sends false answers", () => {
+describe("Sftp with a hostile or unusual server", () => {
   for (const name of ["", "a/b", "../up", "a\0b"]) {
     it.live(`a listing with the name ${JSON.stringify(name)} fails with EPROTO`, () =>
       Effect.gen(function* () {
@@ -365,7 +365,7 @@ describe("Sftp with a server that sends false answers", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("150,000 requests wait in a queue, and an interruption removes them", () =>
+  it.live("150,000 requests that are made together are each sent and answered", () =>
     Effect.gen(function* () {
       let asked = 0
       const dial = liar((type) => {

@@ -60,7 +60,7 @@ const bytesOf = (size: number) =>
   Buffer.concat(Array.from({ length: size / 65_536 }, (_, nth) => Buffer.alloc(65_536, nth + 1)))
 
 describeSftp("Sftp waits for the server", () => {
-  it.live("once to look at an entry", () =>
+  it.live("once to return the metadata of an entry", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* roundTrips((fs) => fs.stat("d/old.txt")), 1)
     })
@@ -76,8 +76,8 @@ describeSftp("Sftp waits for the server", () => {
   )
 })
 
-describeSftp("Sftp streams a large file from the server", () => {
-  it.live("with at most 4 MiB of requests ahead of a reader that does not read", () =>
+describeSftp("Sftp streaming a large file from the server", () => {
+  it.live("requests at most 5 MiB more than its reader has taken", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened
       Fs.writeFileSync(join(root, "a"), bytesOf(32 * mebibyte))
@@ -103,7 +103,7 @@ describeSftp("Sftp streams a large file from the server", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("and does not wait for an answer before the next requests", () =>
+  it.live("does not wait for an answer before it sends the next requests", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened
       Fs.writeFileSync(join(root, "a"), bytesOf(16 * mebibyte))
@@ -127,7 +127,7 @@ describeSftp("Sftp streams a large file from the server", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("whole, from a server that sends less than was asked for, or other lengths each time", () =>
+  it.live("returns the whole file from a server that answers with fewer bytes than requested, or other lengths each time", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened
       const bytes = bytesOf(4 * mebibyte)
@@ -145,7 +145,7 @@ describeSftp("Sftp streams a large file from the server", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("up to the end of a file that another program has made shorter", () =>
+  it.live("reads up to the end of a file that another program has made shorter", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened
       const bytes = bytesOf(8 * mebibyte)
@@ -160,7 +160,7 @@ describeSftp("Sftp streams a large file from the server", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("refuses more bytes than were asked for", () =>
+  it.live("refuses an answer with more bytes than requested", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened
       Fs.writeFileSync(join(root, "a"), bytesOf(mebibyte))
@@ -205,7 +205,7 @@ const reordering = (dial: Dial): Dial =>
   })
 
 describeSftp("Sftp on a server that does not keep the order of requests", () => {
-  it.live("returns the size of what was written, and flushes after the writes", () =>
+  it.live("returns the size of the written file, and flushes after the writes", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const between = passing()
@@ -227,8 +227,8 @@ describeSftp("Sftp on a server that does not keep the order of requests", () => 
   )
 })
 
-describeSftp("Sftp writes a stream", () => {
-  it.live("and divides a large chunk without a copy of the whole chunk", () =>
+describeSftp("Sftp writing a stream", () => {
+  it.live("divides a large chunk without a copy of the whole chunk", () =>
     Effect.gen(function* () {
       const { between, fs } = yield* opened
       const writes = new Set<number>()
@@ -252,7 +252,7 @@ describeSftp("Sftp writes a stream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("with several requests under way, and whole", () =>
+  it.live("sends more than ten write requests before the first answer, and writes all bytes", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened
       const isNext = yield* Deferred.make<void>()
@@ -273,7 +273,7 @@ describeSftp("Sftp writes a stream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("of tiny chunks whole", () =>
+  it.live("writes all bytes of 200,000 tiny chunks", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* opened
       const chunks = Stream.range(0, 199_999).pipe(
@@ -288,7 +288,7 @@ describeSftp("Sftp writes a stream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("and copies chunks whose array the source uses again", () =>
+  it.live("copies chunks whose array the source uses again", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* opened
       const one = new Uint8Array(65_536)
@@ -302,7 +302,7 @@ describeSftp("Sftp writes a stream", () => {
   )
 
   for (const nth of [1, 7, 20]) {
-    it.live(`and keeps the old file if the server refuses write ${nth}`, () =>
+    it.live(`keeps the old file if the server refuses write ${nth}`, () =>
       Effect.gen(function* () {
         const { between, fs, root } = yield* opened
         Fs.writeFileSync(join(root, "a"), "old")
@@ -322,7 +322,7 @@ describeSftp("Sftp writes a stream", () => {
     )
   }
 
-  it.live("and publishes nothing before the server has confirmed each write and the flush", () =>
+  it.live("publishes nothing before the server has confirmed each write and the flush", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened
       const waiting = new Set<number>()
@@ -347,7 +347,7 @@ describeSftp("Sftp writes a stream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("and asks its source for no more than a few batches while the server does not answer", () =>
+  it.live("takes at most 8 MiB from its source while the server does not answer", () =>
     Effect.gen(function* () {
       const { between, fs } = yield* opened
       let taken = 0
@@ -433,8 +433,8 @@ describeSftp("Sftp with more requests than may wait for an answer", () => {
   )
 })
 
-describeSftp("Sftp appends", () => {
-  it.live("nothing again if the connection is lost after a write that the server did not complete", () =>
+describeSftp("an append of Sftp", () => {
+  it.live("fails with Unavailable, and is not repeated, if the server wrote only a part and then the connection is lost", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened
       Fs.writeFileSync(join(root, "a"), "old\n")

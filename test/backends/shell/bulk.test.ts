@@ -97,7 +97,7 @@ for (const shell of shells) {
       })
     )
 
-    it.live("read files unchanged, up to the given size", () =>
+    it.live("return the bytes of files of at most the given size, and nothing for larger files, directories and links", () =>
       Effect.gen(function* () {
         const { port, root } = yield* bench(session)
         const every = Buffer.from(Array.from({ length: 1024 }, (_, i) => i % 256))

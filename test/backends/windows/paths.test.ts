@@ -423,7 +423,7 @@ describe("linkTarget", () => {
       assert.isTrue(leadsOutside(at("a"), linkTarget([rootAt("C:\\root")], at("a"), text))))
   }
 
-  it("of a root on a share is inside only if the text names the server and the share", () => {
+  it("below a root on a share stays inside only if its text names the server and the share", () => {
     const root = rootAt("\\\\server\\share\\root")
     assert.strictEqual(linkTarget([root], at("a"), "\\\\SERVER\\share\\root\\b"), "../b")
     assert.strictEqual(linkTarget([root], at("a"), "\\??\\UNC\\server\\share\\root\\b"), "../b")
@@ -432,7 +432,7 @@ describe("linkTarget", () => {
   })
 
   const Path = Schema.Array(Schema.Literals(["a", "b", "c d"]))
-  it.prop("inside the root is the path that Windows would follow", [Path, Path], ([directory, target]) => {
+  it.prop("inside the root is a relative path that Windows follows to the same entry", [Path, Path], ([directory, target]) => {
     const told = linkTarget([rootAt("C:\\root")], FsPath.fromSegments(directory), ["C:\\root", ...target].join("\\"))
     const { names } = read(["C:\\root", ...directory, ...told.split("/")].join("\\"))
     assert.deepStrictEqual([...names], ["root", ...target])

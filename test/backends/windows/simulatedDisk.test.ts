@@ -477,7 +477,7 @@ describe("links on the simulated disk", () => {
     )
   })
 
-  it("and renames cannot cross volumes", () => {
+  it("that are hard links cannot cross volumes, nor can renames", () => {
     const it = disk({ volumes: ["C:", "\\\\server\\share"] })
     it.put("C:\\f", "x")
     it.put("\\\\Server\\Share\\g", "y")

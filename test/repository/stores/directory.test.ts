@@ -8,6 +8,7 @@ import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
+import NodeFs from "node:fs"
 import { join } from "node:path"
 import { BlobStore, HeadStore, Stores } from "../../../src/index.ts"
 import * as Identity from "../../../src/runtime/processIdentity.ts"
@@ -56,6 +57,30 @@ const filesIn = (directory: string): ReadonlyArray<string> =>
   Fs.readdirSync(directory, { recursive: true, encoding: "utf8" })
     .filter((name) => Fs.lstatSync(join(directory, name)).isFile())
     .sort()
+
+/** Returns the calls that change a directory of the disk during an effect. Calls that fail count too. */
+const changesDuring = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<ReadonlyArray<string>, E> => {
+  const { mkdirSync, openSync, renameSync, rmdirSync, unlinkSync } = NodeFs
+  const calls: Array<string> = []
+  const noting = (name: string, call: object) =>
+    new Proxy(call as () => unknown, {
+      apply: (call, self, args: ReadonlyArray<unknown>) => {
+        if (name !== "create" || args[1] === "wx") calls.push(name)
+        return Reflect.apply(call, self, args)
+      }
+    })
+  Object.assign(NodeFs, {
+    mkdirSync: noting("mkdir", mkdirSync),
+    openSync: noting("create", openSync),
+    renameSync: noting("rename", renameSync),
+    rmdirSync: noting("rmdir", rmdirSync),
+    unlinkSync: noting("unlink", unlinkSync)
+  })
+  return Effect.ensuring(
+    Effect.as(effect, calls),
+    Effect.sync(() => Object.assign(NodeFs, { mkdirSync, openSync, renameSync, rmdirSync, unlinkSync }))
+  )
+}
 
 const law = (title: string, run: (directory: string) => Effect.Effect<void, unknown, Scope.Scope>): void =>
   void it.live(title, () => Effect.scoped(Effect.suspend(() => run(makeFresh()))))
@@ -212,7 +237,60 @@ describe("stores in a directory", () => {
       yield* openAt(directory)
       assert.deepStrictEqual(Fs.readdirSync(join(directory, "drafts")).sort(), [livingDraft!, "mine.tmp"].sort())
       assert.isTrue(yield* heads.compareAndSet("notes", undefined, head(1)))
-      assert.isFalse(Fs.existsSync(lock))
+      assert.deepStrictEqual(Fs.readdirSync(lock), [])
+    })
+  )
+
+  law("make, move and remove as few files as a change needs", (directory) =>
+    Effect.gen(function* () {
+      const { blobs, heads } = yield* openAt(directory)
+      yield* heads.compareAndSet("notes", undefined, head(1))
+      const replacing = yield* changesDuring(heads.compareAndSet("notes", head(1), head(2)))
+      assert.deepStrictEqual(replacing, ["create", "rename"])
+      // The folder of this content exists from now on.
+      yield* blobs.put(bytes)
+      yield* blobs.delete([hash])
+      assert.deepStrictEqual(yield* changesDuring(blobs.put(bytes)), ["create", "rename"])
+      assert.deepStrictEqual(yield* changesDuring(heads.compareAndSet("notes", head(1), head(2))), ["create", "unlink"])
+      assert.deepStrictEqual(yield* changesDuring(heads.delete("notes", head(2))), ["create", "unlink", "unlink", "rmdir"])
+      assert.deepStrictEqual(Fs.readdirSync(join(directory, "heads")), [])
+    })
+  )
+
+  law("publish a head only while the entry in the lock directory is there", (directory) =>
+    Effect.gen(function* () {
+      const { heads } = yield* openAt(directory)
+      yield* heads.compareAndSet("notes", undefined, head(1))
+      const { readdirSync } = NodeFs
+      // A process that takes this process for dead removes its entry.
+      NodeFs.readdirSync = ((path: string, ...rest: []) => {
+        const names = readdirSync(path, ...rest)
+        if (path.endsWith(".lock")) for (const name of names) Fs.unlinkSync(join(path, name))
+        return names
+      }) as typeof readdirSync
+      const error = yield* Effect.ensuring(
+        Effect.flip(heads.compareAndSet("notes", head(1), head(2))),
+        Effect.sync(() => (NodeFs.readdirSync = readdirSync))
+      )
+      assert.strictEqual(error.reason, "unavailable")
+      assert.strictEqual((yield* heads.get("notes"))?.sequence, 1)
+      assert.isTrue(yield* heads.compareAndSet("notes", head(1), head(2)))
+    })
+  )
+
+  law("keep a head whole if a process with another clock is there", (directory) =>
+    Effect.gen(function* () {
+      const { heads } = yield* openAt(directory)
+      yield* heads.compareAndSet("notes", undefined, head(1))
+      const lock = headPath(directory, "notes").replace(/json$/, "lock")
+      // Another thread of this process may have left the entry, so its age decides, by the clock of the own entry.
+      const entry = join(lock, `${Identity.self()}.${"0".repeat(12)}.0.writer`)
+      Fs.mkdirSync(lock, { recursive: true })
+      Fs.writeFileSync(entry, "")
+      Fs.utimesSync(entry, 1, 1)
+      assert.isTrue(yield* heads.compareAndSet("notes", head(1), head(2)))
+      assert.deepStrictEqual(yield* heads.get("notes"), head(2))
+      assert.deepStrictEqual(Fs.readdirSync(lock), [])
     })
   )
 

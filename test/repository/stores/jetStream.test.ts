@@ -18,6 +18,7 @@ import { laws, storeSuite, suite } from "../../../src/testing/index.ts"
 import { bytesOf } from "../../../src/testing/stores/blobLaws.ts"
 import { contentLaws, contentsOn } from "../../journal/contentLaws.ts"
 import { describeNats, type Server, startServer } from "../../journal/nats.ts"
+import { jumpingClock } from "../../jumpingClock.ts"
 import { isSoak, randomPrograms } from "../../runs.ts"
 import { type Gate, gateTo } from "./natsGate.ts"
 
@@ -48,21 +49,6 @@ const listed = ({ blobs }: Opened) => Effect.map(Stream.runCollect(blobs.list), 
 
 let names = 0
 const fresh = (): string => `place-${names++}`
-
-/** Returns the clock, and a function that makes it jump by a number of milliseconds. */
-const jumpingClock = Effect.map(Clock.Clock, (real) => {
-  let ahead = 0
-  const clock: Clock.Clock = {
-    currentTimeMillisUnsafe: () => real.currentTimeMillisUnsafe() + ahead,
-    currentTimeMillis: Effect.sync(() => real.currentTimeMillisUnsafe() + ahead),
-    currentTimeNanosUnsafe: () => real.currentTimeNanosUnsafe(),
-    currentTimeNanos: real.currentTimeNanos,
-    monotonicTimeNanosUnsafe: () => real.monotonicTimeNanosUnsafe(),
-    monotonicTimeNanos: real.monotonicTimeNanos,
-    sleep: (duration) => real.sleep(duration)
-  }
-  return { clock, jump: (millis: number) => void (ahead += millis) }
-})
 
 describeNats("on JetStream", () => {
   let server: Server
@@ -423,7 +409,7 @@ describeNats("on JetStream", () => {
     )
   })
 
-  describe("a lost answer", () => {
+  describe("compareAndSet whose answer is lost", () => {
     /**
      * Sends a compare-and-set whose answer is lost. Makes commits, and restarts the server, before the client can ask again. Returns
      * its answer.
@@ -457,7 +443,7 @@ describeNats("on JetStream", () => {
         )
       }).pipe(Effect.scoped)
 
-    it.live("of a stored head is found to be true, whatever commits followed", () =>
+    it.live("returns true if the head was stored, whatever commits followed", () =>
       Effect.gen(function* () {
         assert.strictEqual(yield* ask("after", 0), "true")
         assert.strictEqual(yield* ask("after", 60), "true")
@@ -466,7 +452,7 @@ describeNats("on JetStream", () => {
       })
     )
 
-    it.live("of a head that was not stored is found to be false if other writers were first, and true otherwise", () =>
+    it.live("returns false if the head was not stored because other writers were first, and repeats the change otherwise", () =>
       Effect.gen(function* () {
         assert.strictEqual(yield* ask("before", 0), "true")
         assert.strictEqual(yield* ask("before", 1), "false")
@@ -474,7 +460,7 @@ describeNats("on JetStream", () => {
       })
     )
 
-    it.live("causes unavailable if so many writes followed that the server no longer knows the result", () =>
+    it.live("fails with unavailable if so many writes followed that the server no longer knows the result", () =>
       Effect.gen(function* () {
         assert.strictEqual(yield* ask("before", 60), "unavailable")
         assert.strictEqual(yield* ask("after", 40, true), "unavailable")
@@ -658,7 +644,7 @@ describeNats("on JetStream", () => {
       )
     }
 
-    it.live("does not use the objects of a journal, whatever its name", () =>
+    it.live("refuses an object store of a journal that has the name of its own", () =>
       Effect.gen(function* () {
         const name = fresh()
         yield* Effect.promise(() => new Objm(manager.jetstream()).create(`${name}-blobs`))
@@ -720,7 +706,7 @@ describeNats("on JetStream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a closed layer fails each call with unavailable, and does not keep its process alive", () =>
+  it.live("a closed layer fails each call with unavailable", () =>
     Effect.gen(function* () {
       const { blobs, heads } = yield* Effect.scoped(open(fresh()))
       assert.strictEqual(yield* reasonOf(blobs.put(bytesOf(10))), "unavailable")

@@ -3,6 +3,7 @@ import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import { SqlClient } from "effect/sql/SqlClient"
 import { BlobStore, HeadStore, Repository, Stores } from "../../../src/index.ts"
 import { laws, storeSuite, suite } from "../../../src/testing/index.ts"
@@ -96,6 +97,42 @@ describePostgres("on Postgres", () => {
         sql.withTransaction(Effect.andThen(heads.compareAndSet("w", undefined, head(1)), Effect.fail("rolled back")))
       )
       assert.isUndefined(yield* heads.get("w"))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("calls fail with unavailable while the server is paused, and no confirmed commit is lost", () =>
+    Effect.gen(function* () {
+      const server = yield* Effect.promise(startServer)
+      yield* Effect.addFinalizer(() => Effect.sync(server.resume))
+      const children = [writer({ place: { url: server.url }, name: "a", fibers: 4 }, false)]
+      const context = yield* Layer.build(
+        Stores.layerSql({ timeout: "1 second" }).pipe(Layer.provide(postgresClient(server.url)))
+      )
+      const blobs = Context.get(context, BlobStore.BlobStore)
+      const heads = Context.get(context, HeadStore.HeadStore)
+      const bytes = new TextEncoder().encode("content")
+      const hash = yield* blobs.put(bytes)
+      yield* Effect.promise(() => children[0]!.dots(20))
+      server.pause()
+      const calls: ReadonlyArray<readonly [string, Effect.Effect<unknown, BlobStore.StoreError>]> = [
+        ["get", blobs.get(hash)],
+        ["put", blobs.put(bytes)],
+        ["has", blobs.has([hash])],
+        ["list", Stream.runDrain(blobs.list)],
+        ["head", heads.get("w")],
+        ["compareAndSet", heads.compareAndSet("w", undefined, head(1))],
+        ["large put", blobs.put(new Uint8Array(9 * 1024 * 1024))]
+      ]
+      for (const [name, call] of calls) {
+        const error = yield* Effect.flip(call)
+        assert.strictEqual(error.reason, "unavailable", name)
+      }
+      server.resume()
+      assert.deepStrictEqual(yield* blobs.get(hash), bytes)
+      yield* Effect.promise(() => children[0]!.dots(20))
+      children[0]!.process.kill("SIGKILL")
+      yield* Effect.promise(() => children[0]!.ended)
+      expectAnswered(yield* readChain(yield* openAt(server.url)), children)
     }).pipe(Effect.scoped)
   )
 
