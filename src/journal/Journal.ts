@@ -106,11 +106,11 @@ export interface FileOptions {
 }
 
 /**
- * Opens a journal of entries of any kind in a file, with one line of JSON for each entry: `{v, pos, at, entry}`.
- * Appends that arrive during a write are written together in the next write. Opening reads the whole file. An
- * incomplete line at the end was never confirmed, and is cut off. Fails with `corrupt` and a position if the file is
- * damaged in any other way. Fails with `busy` if another process writes the journal. The schema must declare bytes that
- * can exceed 4 KiB as `FileSystemEntry.Content`. All accepted entries are written before the scope closes.
+ * Opens a journal of entries of any kind in a file, with one line of JSON for each entry: `{v, pos, at, entry}`. Appends that
+ * arrive during a write are written together in the next write. Opening reads the whole file. An incomplete line at the end was
+ * never confirmed, and is cut off. Fails with `corrupt` and a position if the file is damaged in any other way. Fails with `busy`
+ * if another writer, in this or another process, has the journal open. The schema must declare bytes that can exceed 4 KiB as
+ * `FileSystemEntry.Content`. All accepted entries are written before the scope closes.
  *
  * @since 0.1.0
  */

@@ -129,7 +129,7 @@ export interface Operations extends Slices {
   /** Removes a snapshot, and returns whether it existed. */
   readonly forget: (id: string) => Effect.Effect<boolean>
 
-  /** Resets all slices to their initial items, including logs. Snapshots are kept. */
+  /** Resets all slices, including logs, to their initial items, and resets the participants. Snapshots are kept. */
   readonly reset: Effect.Effect<void>
   /** Returns a new session with the items of this session, but without parent, children, snapshots and participants. */
   readonly clone: (options?: Pick<Options, "id" | "tags">) => Effect.Effect<Operations, SessionError>
