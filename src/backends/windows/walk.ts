@@ -39,9 +39,9 @@ export interface Walker {
   /** Returns the system path of a path. Returns InvalidPath or PathTooLong without touching the disk. */
   readonly native: (path: FsPath, makesDirectory?: boolean) => string | Fault
   /**
-   * Opens a directory. Returns NotFound if the directory is missing, NotADirectory if a component is a file or link, AccessDenied
-   * `escape` if its final name is outside the root, and Unavailable if the root is gone or the filesystem is closed. An invalid
-   * name gives the fault of `diskPathOf`.
+   * Opens a directory. Returns NotFound if the directory is missing, and NotADirectory if a component is a file or link. Returns
+   * AccessDenied `escape` if its final name is outside the root, and Unavailable if the root is gone or the filesystem is closed.
+   * For an invalid name, returns the fault of `diskPathOf`.
    */
   readonly directory: (path: FsPath) => WindowsDirectory | Fault
   readonly look: (at: string) => WindowsStats | undefined
