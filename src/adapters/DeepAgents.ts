@@ -176,7 +176,9 @@ const maxEditRetries = 20
 const makeBackend = (fs: Algebra) => {
   const time = (at: DateTime.Utc | undefined): string => (at === undefined ? "" : DateTime.formatIso(at))
 
-  /** Returns the entry at a path and follows links. Returns `undefined` if there is no file or directory. */
+  /**
+   * Returns the entry at a path and follows links. Returns `undefined` if the filesystem finds or permits no file or directory.
+   */
   const info = (path: string): Effect.Effect<FileInfo | undefined, FsError> =>
     Effect.catchTags(
       Effect.map(fs.stat(path), ({ isDirectory, isFile, modifiedAt, sizeBytes }): FileInfo | undefined => {

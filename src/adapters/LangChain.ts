@@ -80,8 +80,8 @@ interface Config {
 }
 
 /**
- * Makes the tools of one session. They use the services of this effect, and work until the scope of the services closes. A call that
- * fails throws an error whose message tells the model what to do next. Dies if `options.tools` names an unknown tool.
+ * Makes the tools of one session. They use the services of this effect, and work until the scope of the services closes. A call
+ * that fails throws an error whose message tells the model what to do next. Dies if `options.tools` names an unknown tool.
  *
  * @example
  * ```ts
@@ -183,7 +183,7 @@ const operationsOf = (fs: Algebra, directory: FsPath.FsPath) => {
 
 /**
  * Makes a store whose keys are the paths of files and whose values are their contents. All keys of a call are checked before the
- * first file changes.
+ * first file changes. Dies if `directory` is not a path.
  *
  * @example
  * ```ts

@@ -65,7 +65,7 @@ export interface OpenAiTools {
   readonly functions: Array<RunnerFunction>
   /**
    * Runs the calls of a response in order. Returns their outputs, as items of the next request. Ignores all other
-   * items, such as calls of your own functions. Rejects only if the signal is aborted.
+   * items, such as calls of your own functions. Rejects only if the signal is aborted or the program has a defect.
    */
   readonly run: (output: ReadonlyArray<ResponseOutputItem>, signal?: AbortSignal) => Promise<Array<ResponseInputItem>>
 }

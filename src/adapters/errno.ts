@@ -85,8 +85,8 @@ const deniedCodes = {
 } as const
 
 /**
- * Returns the code for InvalidPath. If the path itself is valid, the error means a loop of symlinks: ELOOP. Otherwise the code
- * is EACCES for a path with a segment "..", and EINVAL for any other path.
+ * Returns the code for InvalidPath. If the path itself is valid for a new entry, the error means a loop of symlinks: ELOOP.
+ * Otherwise the code is EACCES for a path with a segment "..", and EINVAL for any other path.
  */
 const invalidPathCode = (path: string): Code => {
   const parsed = parse(path)

@@ -48,7 +48,8 @@ export interface PosixHostOptions extends HostOptions {
    */
   readonly symlinks?: "follow" | "report" | "refuse" | undefined
   /**
-   * The treatment of hard links. `reject`: files with several hard links are neither read nor appended to.
+   * The treatment of hard links. `reject`: files with several hard links are not read or appended to, and their
+   * attributes are not set.
    * @default "allow"
    */
   readonly hardlinks?: "allow" | "reject" | undefined

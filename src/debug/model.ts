@@ -390,7 +390,7 @@ export const LiveEvent = Schema.Union([
 export type LiveEvent = typeof LiveEvent.Type
 
 /**
- * The body of a response with status 400, 403, 404, 422 (the source cannot be read) or 500.
+ * The body of a response with status 400, 403, 404, 405, 413, 415, 422 (the source cannot be read) or 500.
  *
  * @since 0.1.0
  */

@@ -8,7 +8,7 @@ import type { IgnoreFile, TreeSearch } from "../model/treeSearch.ts"
 import { judgeSteps, type Level, maxFileBytes, parseSteps, type Rules } from "./ignore.ts"
 import { wholeAt } from "./read.ts"
 
-/** Loads the rules of a file. As in git, a file that cannot be read has no rules. */
+/** Loads the rules of a file. As in git, a file that cannot be read has no rules. Fails if the backend is unavailable. */
 const loadRules = (port: Backend, directory: FsPath.FsPath, name: string): Effect.Effect<ReadonlyArray<Level>, Fault> =>
   Effect.matchEffect(
     Effect.suspend(() => wholeAt(port, FsPath.join(directory, name), maxFileBytes)),

@@ -8,10 +8,10 @@ import { changed } from "../port/explorer.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { withResolvedPath } from "./resolve.ts"
 
-// The maximum number of listings in `measure`. A directory is listed again if a child has no stat, because the child or
+// The maximum number of repeated listings in `measure`. A directory is listed again if a child has no stat, because the child or
 // the directory may have changed.
 
-const maxListings = 8
+const maxRelistings = 8
 
 const isSized = (child: Child): boolean => child.kind === "directory" || child.sizeBytes !== undefined
 
@@ -30,7 +30,7 @@ export const measure = Effect.fnUntraced(function* (
   const knownSizes = new Map<string, number>()
   let children = listed
   let neverFound: ReadonlySet<string> | undefined
-  for (let left = maxListings; ; left--) {
+  for (let left = maxRelistings; ; left--) {
     const sizes = new Map<Child, number>()
     const missing = new Set<string>()
     for (const child of children) {

@@ -1,8 +1,8 @@
 /**
  * Copies and moves entries.
  *
- * Each call inspects both paths once under their locks and acts on the result. If copying a tree fails, the partial
- * copy is removed.
+ * Each call inspects both paths and acts on the result under locks: a copy locks its target, a move both paths. If
+ * copying a tree fails, the partial copy is removed.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -118,8 +118,8 @@ const transfer = (
         : Effect.map(locate(to, resolveLink(port, to)), (other) => [one, other] as const)
     )
     /**
-     * Locks both paths and resolves their symlinks again. If a symlink has changed since the first resolution, retries with
-     * the new paths.
+     * Takes the locks and resolves the symlinks of both paths again. If a symlink has changed since the last resolution,
+     * retries with the new paths, up to `left` times.
      */
     const attempt = (source: FsPath.FsPath, target: FsPath.FsPath, left: number): Effect.Effect<TransferResult, Fault> =>
       Effect.flatMap(

@@ -23,7 +23,7 @@ export interface DirectoryState {
   readonly include: Matcher.State | undefined
   readonly exclude: Matcher.State | undefined
   readonly ignore: Ignore.Rules | undefined
-  /** True if a search process read the parent directory. This program then does not have the states of the matchers. */
+  /** True if a search process read the parent directory. This process then does not have the states of the matchers. */
   readonly isForeign?: boolean
 }
 
@@ -98,7 +98,7 @@ export interface ContentSearch<A> {
 
 /** Makes the results of a walk. */
 export interface Answers<A> {
-  /** Makes the result of an entry that this program has listed. */
+  /** Makes the result of an entry that this process has listed. */
   readonly ofChild: (directory: Directory, child: Child) => A
   /** Makes the result of an entry that a search process has listed. */
   readonly ofEntry: (path: FsPath, name: string, kind: Kind) => A

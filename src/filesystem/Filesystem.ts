@@ -532,7 +532,7 @@ export interface Algebra {
    */
   readonly symlink: (path: string, target: string) => Effect.Effect<void, LinkError>
   /**
-   * Sets the permission bits or the modification time of an entry.
+   * Sets the permission bits, the modification time, or both, of an entry.
    * @example
    * ```ts
    * yield* fs.setAttributes("src/main.ts", { mode: 0o600 })

@@ -109,7 +109,7 @@ export const layerWith = (options: LayerOptions): Layer.Layer<Snapshots, Snapsho
 /**
  * Provides snapshots in the storage that suits the backend. The snapshots live as long as the layer.
  *
- * For a directory on the host, fails with SnapshotError `gitMissing` if git is not installed.
+ * For a directory on the host, fails with SnapshotError `gitMissing` if git is not installed or too old.
  *
  * @example
  * ```ts
@@ -130,8 +130,8 @@ export const layer: Layer.Layer<Snapshots, SnapshotError, Filesystem> = layerWit
 /**
  * Provides snapshots in a git directory that remains after the layer is closed, so that a later process can restore them.
  *
- * A missing directory is created. An existing directory is refused if this module did not create it. A directory inside the
- * root of an open filesystem is refused too.
+ * A missing directory is created. An existing directory is refused if it has contents that this module did not create. A
+ * directory inside the root of an open filesystem is refused too.
  *
  * @category layers
  * @since 0.1.0

@@ -1,8 +1,8 @@
 /**
  * Changes one tree into another in a transaction: stages all entries on the same disk, and then renames them to their paths.
  *
- * A failure restores the old tree. A killed process leaves a record outside the tree, and the next process completes the
- * transaction by this record.
+ * A failure restores the old tree. On a disk of the host, a killed process leaves a record outside the tree, and the next process
+ * completes or discards the transaction by this record.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

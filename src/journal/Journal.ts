@@ -92,9 +92,9 @@ export interface FileOptions {
   /** True if an append waits until its entries are on disk, so that they survive a loss of power. @default false */
   readonly fsync?: boolean | undefined
   /**
-   * True if each line contains a SHA-256 of the previous line's hash and of its own bytes. So `verify` detects changes
-   * to the file, except for lines cut off at the end, and for a change after which all later hashes were recomputed. An existing journal keeps its format. `true` fails with
-   * `invalid` if the existing journal is not chained.
+   * True if each line contains a SHA-256 of the previous line's hash and of its own bytes. So `verify` detects changes to the
+   * file, except for lines cut off at the end, and for a change after which all later hashes were recomputed. An existing journal
+   * keeps its format. `true` fails with `invalid` if the existing journal is not chained.
    * @default false
    */
   readonly chained?: boolean | undefined
@@ -106,11 +106,11 @@ export interface FileOptions {
 }
 
 /**
- * Opens a journal of entries of any kind in a file, with one line of JSON for each entry: `{v, pos, at, entry}`.
- * Appends that arrive during a write are written together in the next write. Opening reads the whole file. An
- * incomplete line at the end was never confirmed, and is cut off. Fails with `corrupt` and a position if the file is
- * damaged in any other way. Fails with `busy` if another process writes the journal. The schema must declare bytes that
- * can exceed 4 KiB as `FileSystemEntry.Content`. All accepted entries are written before the scope closes.
+ * Opens a journal of entries of any kind in a file, with one line of JSON for each entry: `{v, pos, at, entry}`. Appends that
+ * arrive during a write are written together in the next write. Opening reads the whole file. An incomplete line at the end was
+ * never confirmed, and is cut off. Fails with `corrupt` and a position if the file is damaged in any other way. Fails with `busy`
+ * if another writer, in this or another process, has the journal open. The schema must declare bytes that can exceed 4 KiB as
+ * `FileSystemEntry.Content`. All accepted entries are written before the scope closes.
  *
  * @since 0.1.0
  */
@@ -161,14 +161,14 @@ export interface CompactOptions extends Pick<FileOptions, "contents"> {
 }
 
 /**
- * Removes the entries before a position from a journal file of file operations. Also removes the contents to which only
- * these entries refer. The other entries keep their positions, and `verify` still returns the same `head`. Afterwards
- * `undo` and `tree` to an earlier position fail with NotRecorded. Reading after an earlier position other than 0 fails with
- * `compacted`. The last entry always stays. If leaves use the journal, unanswered requests and the latest 4,096 positions
- * stay too.
+ * Removes the entries before a position from a journal file of file operations. Also removes the contents to which no remaining
+ * entry refers, but not from a directory given in `contents`, which other journals may use too. The other entries keep their
+ * positions, and `verify` still returns the same `head`. Afterwards `undo` and `tree` to an earlier position fail with
+ * NotRecorded. Reading after an earlier position other than 0 fails with `compacted`. The last entry always stays. If leaves use
+ * the journal, unanswered requests and the latest 4,096 positions stay too.
  *
- * After a crash the file is either the old journal or the new journal. Fails with `busy` if a process is writing the
- * journal. A process that reads the journal must open the journal again.
+ * After a crash the file is either the old journal or the new journal. Fails with `busy` if a process is writing the journal. A
+ * process that reads the journal must open the journal again.
  *
  * @since 0.1.0
  */

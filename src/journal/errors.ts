@@ -8,7 +8,7 @@ import * as Schema from "effect/Schema"
  * - `closed`: the scope of the journal has ended
  * - `readOnly`: the journal was opened for reading only
  * - `invalid`: this journal does not accept the entry or the option
- * - `tooLarge`: the entry is too large
+ * - `tooLarge`: the entry is too large, or a limit of the server or its stream is exceeded
  * - `unavailable`: the server cannot be reached, or refuses the request
  * - `version`: a later version of fs-algebra wrote the journal
  * - `io`: the disk reported an error

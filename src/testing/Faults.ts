@@ -141,8 +141,8 @@ const toSmallChunks = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
 /**
  * Returns a filesystem with unusual behaviour that the port's contract permits. Listings are reversed and have no sizes. Reads
  * may return fewer bytes than requested. Writes receive small chunks, some of them empty. There are no accelerations and no
- * stored versions. Each step yields to other fibers first. A rename to another directory fails with EXDEV, so that a move
- * between directories must copy.
+ * stored versions. Each step yields to other fibers first. A rename to another directory that could succeed fails
+ * with EXDEV, so that a move between directories must copy.
  *
  * @since 0.1.0
  */

@@ -56,7 +56,7 @@ export interface Options {
  */
 export interface Mock {
   readonly filesystem: Algebra
-  /** All calls so far, in order. */
+  /** The calls since the start or the last `forget`, in order. */
   readonly calls: ReadonlyArray<Call>
   readonly callsOf: (operation: keyof Operations) => ReadonlyArray<Call>
   readonly forget: Effect.Effect<void>

@@ -112,8 +112,8 @@ export interface Operations extends Slices {
   /** The snapshots in the order in which they were taken. */
   readonly snapshots: Effect.Effect<ReadonlyArray<SessionSnapshot>>
   /**
-   * Restores the state slices. Slices that were installed after the snapshot get their initial items. Log slices are not
-   * changed. After a failure nothing has changed.
+   * Restores the state slices and the data of the participants. Slices that were installed after the snapshot get their initial
+   * items. Log slices are not changed. After a failure nothing has changed.
    */
   readonly restore: (snapshot: SessionSnapshot) => Effect.Effect<void, SessionError>
   /** Restores the snapshot with this id. */
@@ -129,7 +129,7 @@ export interface Operations extends Slices {
   /** Removes a snapshot, and returns whether it existed. */
   readonly forget: (id: string) => Effect.Effect<boolean>
 
-  /** Resets all slices to their initial items, including logs. Snapshots are kept. */
+  /** Resets all slices, including logs, to their initial items, and resets the participants. Snapshots are kept. */
   readonly reset: Effect.Effect<void>
   /** Returns a new session with the items of this session, but without parent, children, snapshots and participants. */
   readonly clone: (options?: Pick<Options, "id" | "tags">) => Effect.Effect<Operations, SessionError>
@@ -276,7 +276,8 @@ export interface LoadedTree {
 /**
  * Loads the sessions of a dump, and its archive.
  *
- * Reads and checks everything before it changes the filesystem. After a failure nothing has changed. Fails with SessionError:
+ * Reads and checks everything before it changes the filesystem. After a failure nothing has changed. Fails as `load` does, with
+ * the errors of the archive, and with SessionError:
  *
  * - `corrupt`, with the number of the line in its message, if a line is invalid
  * - `corrupt` if the archive is missing, was changed, or is a link or not a file

@@ -320,7 +320,7 @@ export interface VfsState {
   readonly filesystem: Algebra
   /**
    * The absolute path of the current directory on the machine. The directory is created if it does not exist. A rollback or a
-   * reset changes the path. Fails with Unavailable if the directory cannot be created.
+   * reset changes the path. Fails with Unavailable if the directory cannot be created or filled.
    */
   readonly rootPath: Effect.Effect<string, BackendError>
   /** The entries of the latest copy of these mounts, or an empty list before the first copy. */

@@ -165,8 +165,8 @@ interface Listed {
 }
 
 /**
- * Lists the entries of a directory up to two levels deep, sorted by name. Omits the names that `isShown` rejects and the links
- * that `isFollowed` rejects.
+ * Lists the entries of a directory up to two levels deep, sorted by name. Omits the names that `isShown` rejects, the links
+ * that `isFollowed` rejects, names that no path can express, and entries without a stat, such as broken links.
  */
 export const listTwoLevels = (
   fs: Algebra,
@@ -180,7 +180,6 @@ export const listTwoLevels = (
       Effect.forEach(
         entries.filter(({ addressable, name }) => addressable && isShown(name)).sort((a, b) => (a.name < b.name ? -1 : 1)),
         ({ kind, name, path }) =>
-          // A link that is broken or leads out of the root is omitted.
           Effect.flatMap(Effect.option(fs.stat(path)), (found) =>
             Effect.flatMap(kind === "symlink" ? isFollowed(path) : Effect.succeed(true), (isKept) => {
               if (found._tag === "None" || !isKept) return Effect.succeed([])

@@ -72,7 +72,10 @@ const changeVolumeOwner = (
       : engine.run(CommandLine.changeVolumeOwner(user, volume))
   })
 
-/** Waits until the container is ready. Never changes the owner of a shared directory, which belongs to the caller. */
+/**
+ * Checks that the container runs commands, and with `exec` also that its user may write in the workspace. If necessary,
+ * changes the owner of the volume. Never changes the owner of a shared directory, which belongs to the caller.
+ */
 export const awaitReady = (engine: Engine, plan: Plan, caller: Caller) =>
   Effect.fnUntraced(function* (name: string): Effect.fn.Return<void, Fault> {
     if ((yield* probe(engine, name)) === "ready" || plan.strategy === "overlay") return

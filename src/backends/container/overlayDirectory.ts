@@ -104,7 +104,7 @@ export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(functi
 })
 
 /**
- * Changes the owner of the workspace, but only if both this process and the directory belong to root. The contents keep
+ * Changes the owner of the workspace if the directory belongs to root. This process must run as root. The contents keep
  * their owner.
  *
  * Changes the opened directory, even if its path now leads to another entry.

@@ -188,7 +188,7 @@ const startCommand = Effect.fnUntraced(function* (
   return { announced, clear: killRemaining, finishing, kill, stdout, stderr }
 })
 
-/** Runs a command. Fails with Unavailable if the command could not run or its result is unknown. */
+/** Runs a command. Fails with Unavailable if the engine cannot run it or its result is unknown. */
 const execute = (engine: Engine, container: Container, requested: Command): Effect.Effect<Outcome, Fault> =>
   Effect.scoped(
     Effect.gen(function* () {

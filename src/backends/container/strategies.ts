@@ -100,8 +100,9 @@ export const make = (
 
 // The strategy `exec`: the files exist only in the container, and one shell inside serves them.
 //
-// The files are lost with the container. The first call after the loss fails, so that callers do not mistake the loss
-// for an empty directory.
+// The files are lost with the container. After the loss, calls on the files fail until a command has started a new
+// container. A command fails too if no call has reported the loss yet. So callers do not mistake the loss for an empty
+// directory.
 
 interface ExecFiles {
   readonly port: Backend

@@ -8,8 +8,8 @@
  * Waiting processes retry at random times, because a queue would wait for a stopped process. After a long wait, a
  * process leaves a mark. Processes that arrive later then wait for this process.
  *
- * If claims are impossible (no private directory, or its disk is full), the version is checked without a claim. If a
- * claim fails for a temporary reason, the call fails, because a write without a claim could overwrite the change of
+ * If claims are impossible (for example without a private directory, or on a full disk), the version is checked without a
+ * claim. If a claim fails for a temporary reason, the call fails, because a write without a claim could overwrite the change of
  * another process.
  */
 import { accessDenied, is as isFault } from "../../model/Fault.ts"
@@ -29,7 +29,7 @@ const maxWaitMillis = 30_000
 const markAfterMillis = 250
 /** The upper bound of the random delay between two attempts, in milliseconds. It grows from the first limit to the last. */
 const [firstDelayLimitMillis, lastDelayLimitMillis] = [2, 20] as const
-/** The maximum number of claim directories of killed processes that a process removes at its first claim. */
+/** The maximum number of files whose claims by killed processes a process removes at its first claim. */
 const maxSwept = 256
 
 const claimsDirectory = (): string | undefined => {

@@ -147,7 +147,7 @@ export const removeLeftover = (place: HostDirectory, segment: string): boolean =
 }
 
 /**
- * Removes leftovers before a file is replaced, once per cached directory. Skips a large directory until it is listed.
+ * Removes leftovers before a file is created or replaced, once per cached directory. Skips a large directory until it is listed.
  */
 export const removeLeftoversOnce = (place: HostDirectory): void => {
   if (place.isCleared) return

@@ -96,8 +96,8 @@ export interface Confined {
   readonly rootPath: () => HostPath
   readonly caseSensitive: boolean
   /**
-   * Opens a directory. Returns NotFound if the directory is missing, NotADirectory if a component is a file or symlink, and
-   * Unavailable if the root is gone.
+   * Opens a directory. Returns NotFound if the directory is missing, NotADirectory if a component is another entry, such as a
+   * symlink, and Unavailable if the root is gone or the filesystem is closed.
    */
   readonly directory: (path: FsPath) => HostDirectory | Fault
   /**

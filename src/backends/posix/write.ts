@@ -188,7 +188,10 @@ export const linkNew = <P>(disk: LinkCalls<P>, noHardLinkCodes: ReadonlySet<stri
   discard(from)
 }
 
-/** Publishes the file in one visible step. With `append`, the path must not exist, and the descriptor stays open. */
+/**
+ * Publishes the file in one visible step. Unless the mode is `replace`, the path must not exist. With `append`, the descriptor
+ * stays open.
+ */
 const publish = (confined: Confined, staged: Staged, path: FsPath, mode: Mode): FileStat | Fault =>
   inParent(confined, path, (place, segment) => {
     const to = place.at(segment)
@@ -262,8 +265,8 @@ export const replaceFile = <E, R>(
 // Appends to files in place. A single system call appends up to 1 GiB, or 256 MiB of a stream, so that no other writer
 // can interleave.
 //
-// After a failure, the file is truncated to its previous size. A stream is first staged in a temporary file, and
-// appended after it has ended successfully.
+// After a failure, the file is truncated to its previous size; a new file is removed. A stream is first staged in a
+// temporary file. After the stream has ended successfully, this file is appended, or published if the path is free.
 
 interface Target extends Opened, Progress {
   readonly isNew: boolean

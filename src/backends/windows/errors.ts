@@ -2,7 +2,7 @@
  * Runs calls to a Windows disk.
  *
  * While another program (a virus scanner, an indexer, an editor) has a file open, Windows may refuse calls on it, usually
- * for a short time. So reads and writes are retried. Deletions fail immediately.
+ * for a short time. So calls are retried, except deletions, which fail immediately.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"

@@ -39,8 +39,9 @@ export interface Walker {
   /** Returns the system path of a path. Returns InvalidPath or PathTooLong without touching the disk. */
   readonly native: (path: FsPath, makesDirectory?: boolean) => string | Fault
   /**
-   * Opens a directory. Returns NotFound if the directory is missing, NotADirectory if a component is a file or link, and
-   * Unavailable if the root is gone.
+   * Opens a directory. Returns NotFound if the directory is missing, and NotADirectory if a component is a file or link. Returns
+   * AccessDenied `escape` if its final name is outside the root, and Unavailable if the root is gone or the filesystem is closed.
+   * For an invalid name, returns the fault of `diskPathOf`.
    */
   readonly directory: (path: FsPath) => WindowsDirectory | Fault
   readonly look: (at: string) => WindowsStats | undefined
@@ -232,7 +233,7 @@ const makeRoot = (disk: WindowsDisk, top: WindowsRoot): void => {
 }
 
 /**
- * Opens the root. Returns InvalidPath for a path that is not absolute, NotFound for a missing directory, and
+ * Opens the root. Returns a fault of `parseRoot` for an invalid path, NotFound for a missing directory, and
  * NotADirectory for another entry.
  */
 export const open = (

@@ -158,7 +158,7 @@ const prepare = <E, R>(
 /** The error codes of disks without hard links. Some report the call as unknown, which libuv translates to EISDIR. */
 const noHardLinkCodes = new Set(["EPERM", "EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "EMLINK"])
 
-/** Publishes the file in one visible step. With `append`, the path must not exist. */
+/** Publishes the file in one visible step. Unless the mode is `replace`, the path must not exist. */
 const publishNow = (walker: Walker, staged: Staged, path: FsPath, mode: Mode, stat: FileStat): FileStat | Fault => {
   const spot = inspectPath(walker, path)
   if (isFault(spot)) return spot

@@ -151,7 +151,7 @@ const isInvalidRequest = (path: string): boolean =>
 
 /**
  * Finds a dump below the directory by its path in `list`. Refuses paths that lead out of the directory: paths with "..",
- * absolute paths, and paths through links.
+ * absolute paths, and paths through links that lead out.
  */
 export const findBelow = (directory: string, path: string): Effect.Effect<Place, DebugError> => {
   const shown = JSON.stringify(path.slice(0, 200))

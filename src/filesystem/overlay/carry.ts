@@ -90,7 +90,10 @@ const createEntryAt = (
 /** Tests whether renames are permitted. Without renames, an entry cannot be staged under a temporary name. */
 export const canRename = (port: Backend, path: FsPath.FsPath): boolean => port.rules?.permits?.("delete", path) !== false
 
-/** Creates an entry directly under its final name. The content appears in one step, but the mode is set later. */
+/**
+ * Creates an entry, or replaces a file, directly under its final name. The content appears in one step, but the mode is set
+ * later.
+ */
 const createEntryInPlace = (
   from: Backend,
   path: FsPath.FsPath,

@@ -239,7 +239,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
 
   const notFound = (operation: string, path: string) => new FsErrorModule.NotFound({ operation, path })
 
-  /** Fails if the parent is not a directory. The service creates parents, but effect's FileSystem does not. */
+  /** Fails if a missing target has no parent directory. The service creates parents, but effect's FileSystem does not. */
   const requireParent = Effect.fnUntraced(function* (
     method: string,
     path: string,

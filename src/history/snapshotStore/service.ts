@@ -108,7 +108,7 @@ export interface Operations {
    */
   readonly snapshot: (id: string) => Effect.Effect<SnapshotInfo, SnapshotError | ArchiveError | FsError>
   /**
-   * Restores the tree and returns its number of files. After a failure nothing has changed.
+   * Restores the tree and returns its number of files and symlinks. After a failure nothing has changed.
    *
    * Fails with SnapshotRestoreError `unknown` if the snapshot does not exist. Fails with `readOnly` if writing or deleting is
    * not permitted.

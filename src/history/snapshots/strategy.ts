@@ -114,8 +114,8 @@ const maxFiles = 1_000_000
 const maxBytes = 64 * GiB
 
 /**
- * Returns a fault if `root` is the root of a disk, a home directory, or a directory that contains a home directory; else
- * `undefined`. `root` must not contain symlinks.
+ * Returns a fault if `root` is the root of a disk, a home directory, or a directory that contains a home directory. Returns
+ * `undefined` for other roots, and if `anyRoot` is true. `root` must not contain symlinks.
  */
 export const refuseWideRoot = (root: string, options: LayerOptions): StoreFault | undefined => {
   const width = options.anyRoot === true ? undefined : describeWideRoot(root)

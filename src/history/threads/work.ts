@@ -82,7 +82,10 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
     return content.length
   }
 
-  /** Reads a file into the buffer after the reserved bytes. Returns the size, or -1 if the read fails or the stamp differs. */
+  /**
+   * Reads a file into the buffer after the reserved bytes. Returns the size, or -1 if the file cannot be read, has another stamp,
+   * or has hard links that are refused.
+   */
   const read = (path: string, stamps: Float64Array, at: number, refusesHardlinks: boolean): number => {
     let descriptor: number
     try {

@@ -1,5 +1,5 @@
 /**
- * Settles the transactions of killed processes in, below and above a root, when the root is opened.
+ * Settles the transactions of killed processes in, below and above a root, when the root is opened and on request.
  *
  * A transaction is completed or discarded if the rules permit its changes, and if its staged files match the record. Otherwise
  * the transaction is reported.
@@ -380,8 +380,8 @@ const faultText = (fault: Fault): string => {
 /**
  * Settles all transactions that concern a root.
  *
- * Fails with Unavailable if a live process is publishing entries in the root and does not finish within two seconds. Every
- * other failure is reported.
+ * Fails with Unavailable if a live process is publishing entries in the root and does not finish within two seconds.
+ * Fails with the fault of the disk if the records cannot be listed. A failure to settle a transaction is reported.
  */
 export const settle = Effect.fnUntraced(function* (self: OpenedRoot): Effect.fn.Return<void, Fault> {
   yield* waitForSwaps(self)

@@ -1,8 +1,8 @@
 /**
  * Stages a transaction: creates and checks all new entries under hidden names before any visible change.
  *
- * A small file that will be replaced is also copied to the staging directory. With the copy as a backup, a rename can
- * replace the file in one step, so its path is never missing.
+ * A symlink or small file that a file or symlink will replace is also copied to the staging directory. With the copy as a backup,
+ * a rename can replace the entry in one step, so its path is never missing.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

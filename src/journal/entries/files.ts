@@ -434,7 +434,7 @@ export class FileLinkMade extends Schema.TaggedClass<FileLinkMade>("fs-algebra/F
 }) {}
 
 /**
- * A request to set permission bits or the modification time.
+ * A request to set permission bits, the modification time, or both.
  *
  * @since 0.1.0
  */

@@ -24,7 +24,7 @@ const isBusy = (error: unknown): boolean =>
 const firstDelayMillis = 50
 
 /**
- * Retries while another program has the file open. Each delay is about twice the previous delay, with a random variation of up
+ * Retries while another program uses the file. Each delay is about twice the previous delay, with a random variation of up
  * to 20 %.
  */
 export const retryWhileBusy = <A, E, R>(maxRetries: number, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {

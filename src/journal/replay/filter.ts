@@ -53,7 +53,7 @@ const isDiscard = (entry: Entry): boolean => entry._tag === "FileWriteChunk" && 
 
 /**
  * Returns the entries of a stream that pass the filter. Remembers for each open request whether its path passes,
- * because an answer has no path of its own.
+ * because not every answer has a path.
  */
 export const select =
   (filter: Filter) =>

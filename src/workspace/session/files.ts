@@ -145,12 +145,13 @@ export const writeNew = <E, R>(
   )
 
 /**
- * Flushes a directory, so that the names in it survive a loss of power. Does nothing on a system that cannot flush directories.
+ * Flushes a directory, so that the names in it survive a loss of power. Ignores failures, because some systems cannot flush
+ * directories.
  */
 export const flushDirectory = (directory: string): void => {
   try {
     syncDirectoryNow(directory)
   } catch {
-    // Ignore that the system cannot flush directories. The files themselves are flushed.
+    // The files themselves are flushed.
   }
 }

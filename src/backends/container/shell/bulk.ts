@@ -267,7 +267,7 @@ const contentsOf = (
   return { left: left > 1 && left <= paths.length ? left : undefined, wholes }
 }
 
-/** Reads several files in one request. Omits files that do not exist or that changed between stat and read. */
+/** Reads many files with few requests. Omits files that do not exist or that changed between stat and read. */
 const readMany =
   (place: ShellRoot): NonNullable<Handlers["ReadMany"]> =>
   ({ maxBytes, paths: all }) =>

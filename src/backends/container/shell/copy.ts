@@ -55,7 +55,10 @@ const entryOf = (top: string, record: string): Entry | undefined => {
   return { below, kind, bits: mode & 0o777, links: Number(links), sizeBytes: Number(size) }
 }
 
-/** Returns the entries of a tree, each directory before its contents. Returns `undefined` if an entry is unusual. */
+/**
+ * Returns the entries of a tree, each directory before its contents. Returns `undefined` if the command failed, its output is
+ * too long, or an entry is unusual.
+ */
 const entriesOf = function* (
   top: string,
   { errors, output, status }: Reply,

@@ -143,7 +143,7 @@ export interface Request {
   readonly input?: Uint8Array | undefined
   /** The expected size of a large answer in bytes. The answer may have another size. */
   readonly expectedBytes?: number | undefined
-  /** True for a request that only reads. The request is repeated in a new shell if the shell ends. */
+  /** True for a request that may run twice, such as a read. It is repeated in a new shell if the shell ends by itself. */
   readonly repeats: boolean
 }
 
@@ -158,7 +158,8 @@ export interface Session {
   /**
    * Sends a request. Requests run one at a time in the order of arrival.
    *
-   * Fails only if there is no complete answer: with IoError if the answer is too large, otherwise with Unavailable.
+   * Fails only if there is no complete answer: with IoError if the answer is too large, with Timeout if the shell prints nothing
+   * for too long, and otherwise with Unavailable.
    *
    * An interruption removes a waiting request. If a request that may change something was already sent, the
    * interruption waits up to `interruptTimeoutMillis` for its answer. After this time, the shell is abandoned.
@@ -303,7 +304,10 @@ const makeRequestQueue = (maxAnswerBytes: number, interruptTimeoutMillis: number
     }
   }
 
-  /** Abandons a shell. Its current request fails with `fault`, which is absent if the shell has ended by itself. */
+  /**
+   * Abandons a shell. Its current request fails with `fault`, which is absent if the shell has ended by itself. If the shell
+   * never became ready, all waiting requests fail.
+   */
   const end = (self: Running, fault?: Fault): void => {
     if (current !== self) return
     current = undefined
