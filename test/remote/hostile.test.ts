@@ -408,7 +408,7 @@ describe("a client of a hostile server", () => {
           assert.strictEqual(error._tag, "IoError")
         }
       }),
-    60_000
+    300_000
   )
 
   it.live("a read never returns more bytes than the client requests", () =>
