@@ -80,7 +80,7 @@ export interface Options<
   readonly acceptsOverrides?: boolean | undefined
   /** Further services for the tools of the section, such as Sandbox and Snapshots. @default nothing */
   readonly services?: Effect.Effect<Context.Context<P>, SectionError> | undefined
-  /** Returns an equivalent section for another session. @default the section itself */
+  /** Returns an equivalent section for another session. @default the section, with its children cloned */
   readonly clone?:
     | ((session: Session.Operations) => Effect.Effect<Section<Needed<T, C, P>>, SectionError, Scope.Scope>)
     | undefined

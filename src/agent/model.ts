@@ -105,7 +105,7 @@ export interface Section<out R = never> {
   readonly toolsElsewhere?: boolean | undefined
   /** Further services for the tools of the section, such as Sandbox and Snapshots. */
   readonly services?: Effect.Effect<Context.Context<never>, SectionError> | undefined
-  /** Returns an equivalent section for another session. @default the section itself */
+  /** Returns an equivalent section for another session. @default the section, with its children cloned */
   readonly clone?: ((session: Session.Operations) => Effect.Effect<Section<R>, SectionError, Scope.Scope>) | undefined
 }
 

@@ -54,8 +54,8 @@ interface ResolvedMount {
 }
 
 /**
- * Resolves a mount. Without a target, a source that is given as a path relative to the working directory, and below it, keeps
- * this path. Any other source keeps only its name.
+ * Resolves a mount. Without a target, a relative source below the working directory is mounted at its own path. Any other
+ * source is mounted at its last name. Returns `undefined` if the source does not exist.
  */
 const resolveMount = ({ source, target }: MountFlag, directory: string): ResolvedMount | undefined => {
   const path = normalize(source)

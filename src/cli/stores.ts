@@ -196,7 +196,10 @@ const sqliteKind: Kind = {
 const ofPostgres = ({ message, reason }: SqlError): StoreError => {
   const cause = (reason as { readonly cause?: unknown }).cause
   const said = cause instanceof Error && cause.message !== message ? `${message}: ${cause.message}` : message
-  return new StoreError({ reason: "unavailable", detail: `the database does not answer: ${said.slice(0, 300)}` })
+  return new StoreError({
+    reason: "unavailable",
+    detail: `cannot connect to the database, or read from it: ${said.slice(0, 300)}`
+  })
 }
 
 const hasTables = Effect.gen(function* () {

@@ -177,8 +177,8 @@ interface Entries {
 }
 
 /**
- * Replaces successive files without a match by their number, because a search of many files finds little in most of
- * them. The entries from `start` on contain the files of the search from `file` on.
+ * Replaces each series of files without a match by one entry with their count, because most files of a large search have
+ * no match. The entries from `start` on contain the files of the search from `file` on.
  */
 const countFilesWithoutMatch = (out: Entries, start: number, search: Search, file: number): void => {
   let end = start

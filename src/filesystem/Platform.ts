@@ -73,9 +73,9 @@ const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
  * - Symlinks that leave the root are neither made nor followed (PermissionDenied). Absolute symlinks count as leaving the
  *   root, unless they begin with the path of a host's root, or the filesystem is an InMemory with `absoluteLinks: "root"`.
  *   Walks do not enter symlinked directories, and a copied symlink keeps its target.
- * - There are no hard links, owners, access times, set-user-ID bits and device numbers. A request for one of these fails
- *   with BadArgument, and results omit all of these. `access` only checks whether the permission bits allow the
- *   access to some user.
+ * - There are no hard links, owners, access times, set-user-ID bits or device numbers, and results omit all of these. A
+ *   request for a hard link, an owner or a set-user-ID bit fails with BadArgument. `utimes` ignores the access time.
+ *   `access` only checks whether the permission bits allow the access to some user.
  * - Writes are staged and replace the file in one step. A `sink` replaces the file at the end of its stream.
  * - A handle opened with `r+` or `w` (also with `x` or `+`) publishes its writes at `sync`, and when its scope closes
  *   successfully. A failure is a typed error of `sync`, but a defect when the scope closes. Until the handle publishes, all other

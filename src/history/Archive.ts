@@ -104,7 +104,7 @@ export interface ExportOptions {
   readonly layout?: "manifest" | "plain" | undefined
 }
 
-/** The options, also for archives that only this filesystem can restore (`nonPortable: "keep"`). */
+/** The options, also for archives that only a filesystem of the same kind can restore completely (`nonPortable: "keep"`). */
 interface InternalExportOptions extends Omit<ExportOptions, "excludes"> {
   readonly excludes?: SurveyOptions["excludes"]
   readonly nonPortable?: NonPortableHandling | undefined
@@ -259,7 +259,8 @@ export const exportArchiveOf = (
 ): Effect.Effect<number, ArchiveError | FsError> => writeArchive(port, path, options)
 
 /**
- * Writes an archive that also includes entries that an import would reject. Only this filesystem can restore them.
+ * Writes an archive that also includes entries that an import would reject. Only a filesystem of the same kind can restore
+ * these entries.
  *
  * These entries are outside `files/`, so an import elsewhere reads only the other entries. FIFOs, sockets and devices are
  * skipped and reported.

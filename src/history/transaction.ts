@@ -48,7 +48,7 @@ const isCrossDeviceRename = (error: unknown): error is CrossDeviceRename => Pred
 
 /**
  * Keeps the record while the effect runs, and removes the record if `cleared` returns true. Otherwise the record stays, and
- * recovery removes the leftovers.
+ * recovery settles the transaction by the state in the record.
  */
 const withRecord = <E>(
   record: Record.Record,

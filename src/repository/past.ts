@@ -25,7 +25,10 @@ export const originOf = ({ head, root }: Commit): string => {
   return sha256(Buffer.from(JSON.stringify(first))).slice(0, 32)
 }
 
-/** Returns the name of the history of a commit, or `undefined` if its root is of version 1, which does not tell. */
+/**
+ * Returns the id of the history to which a commit belongs. Returns `undefined` for a commit after the first whose root is of
+ * version 1, because such a root does not contain the id.
+ */
 export const lineageOf = (commit: Commit): string | undefined =>
   commit.head.sequence === 1 || commit.root.past?.origin !== undefined ? originOf(commit) : undefined
 

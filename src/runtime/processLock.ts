@@ -31,7 +31,10 @@ export interface Settings {
    * role.
    */
   readonly pattern: RegExp
-  /** The mode of a directory that exists only while it has entries. If absent, the directory must already exist. */
+  /**
+   * The mode with which a missing directory is created. Such a directory exists only while it has entries. Without a mode,
+   * the directory must already exist.
+   */
   readonly directoryMode?: number
 }
 

@@ -166,7 +166,7 @@ describe("a call of NodeFs", () => {
 })
 
 describe("Stats and Dirent of NodeFs", () => {
-  it("are instances of Node's classes, and their ino is equal for two names of one file", async () => {
+  it("are instances of Node's classes, and statSync returns the same ino for a file and for a symlink to it", async () => {
     const fs = await makeFs()
     const [direct, linked] = [fs.statSync("/a.txt"), fs.statSync("/l")]
     assert.isTrue(direct instanceof Fs.Stats && direct instanceof fs.Stats)

@@ -312,7 +312,7 @@ describe("the lists of tools", () => {
   })
 })
 
-describe("the tool description for a provider", () => {
+describe("the definition", () => {
   type Json = { readonly [key: string]: unknown }
 
   const walk = (schema: unknown, visit: (node: Json) => void): void => {

@@ -164,7 +164,7 @@ describe("the settings of the leaves", () => {
 })
 
 describe("a leaf as a layer", () => {
-  it.effect("serves only its directory, under its own name, until the layer closes", () =>
+  it.effect("announces its name and its prefix, and serves its directory until the layer closes", () =>
     journaled(
       Effect.gen(function* () {
         const rootPath = freshDirectory()

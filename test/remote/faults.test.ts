@@ -257,7 +257,7 @@ describe("a remote filesystem whose server or connection fails", () => {
   )
 })
 
-describe("a server of a filesystem", () => {
+describe("a server of a filesystem:", () => {
   it.live("malformed frames stop neither the server nor other connections", () =>
     Effect.gen(function* () {
       const local = yield* memory

@@ -105,7 +105,7 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(sharedRunner))
   )
 
-  it.live("refuses names that no workspace can have, at the client and at the owner", () =>
+  it.live("with an invalid name is refused, by the client and by the owner", () =>
     Effect.gen(function* () {
       for (const name of ["", "a\0b", "x".repeat(257), "\ud800"]) {
         assert.strictEqual((yield* Effect.flip(Workspaces.client(name)))._tag, "InvalidArgument", name)

@@ -31,7 +31,7 @@ const is = Effect.fnUntraced(function* (state: VfsState.VfsState, files: Files) 
 })
 
 describe("the snapshots of a session:", () => {
-  it.effect("a rollback restores files, directories and records in a new directory", () =>
+  it.effect("a rollback restores files and directories in a new directory, and the list of files in the session", () =>
     Effect.gen(function* () {
       const { fs, place, session, state } = yield* workspace()
       yield* fs.write("d/a", "1")

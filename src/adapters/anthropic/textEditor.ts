@@ -177,7 +177,10 @@ export const makeTextEditor = (name: string, maxCharacters?: number): TextEditor
     const edit = history[index]
     if (edit === undefined) return yield* fail(`No edit history found for ${shown}.`)
     if (edit.after !== version)
-      return yield* fail(`The file ${shown} has changed since its last edit, which was not undone.`, "View the file again.")
+      return yield* fail(
+        `Nothing was undone, because the file ${shown} has changed since the last edit with this tool.`,
+        "View the file again."
+      )
     yield* replaceText(call, path, edit.before, version)
     history.splice(index, 1)
     return `Last edit to ${shown} undone successfully. Here's the result of running \`cat -n\` on ${shown}:\n${numbered(edit.before)}\n`

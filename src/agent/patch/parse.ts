@@ -158,8 +158,9 @@ const commonName = (rest: string): string | undefined => {
       : undefined
 }
 
-// Models miscount, so a hunk with wrong counts ends at the first line that cannot belong to the hunk. If the patch ends before
-// the stated count, the hunk is refused, because the patch may be truncated.
+// Models miscount. So a hunk ends at the next hunk or file, even if the header states more lines. A hunk with more lines than
+// stated ends at the first line that cannot belong to the hunk. Within the stated counts, a line without a sign is an error.
+// If the patch ends before the stated counts, the hunk is refused, because the patch may be truncated.
 
 const signs: ReadonlySet<string> = new Set([" ", "-", "+"])
 

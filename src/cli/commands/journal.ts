@@ -39,7 +39,8 @@ const show = journalSubcommand(
   {
     summary: "Show the entries of a journal",
     description: `Show the entries of a journal: position, time, kind, path, and the correlation id that a request and its answer share.
---changes prints one line for each change and its result. Another program may be writing the journal meanwhile.`,
+--changes prints one line for each change and its result.
+The command also works while another program writes the journal.`,
     examples: [
       ["../work.journal --changes", "All changes and their results"],
       ["../work.journal --reverse -n 20", "The latest twenty entries"],

@@ -10,7 +10,8 @@ import type { Item } from "./survey.ts"
 // symlinks that leave the tree.
 //
 // In the archive, verbatim entries are ordinary files outside `files/`, whose names contain the path in hexadecimal. The
-// manifest counts the verbatim entries. Only the original filesystem restores them, and other imports check and ignore them.
+// manifest counts the verbatim entries. Only a filesystem of the same backend restores them. Other imports check and ignore
+// them.
 // The archive is not trusted: unsafe names, parents that are not directories, and duplicates are refused.
 
 export const verbatimPrefix = "verbatim/"

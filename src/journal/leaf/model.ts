@@ -63,7 +63,7 @@ export interface Work {
   /** The position of the request, or of its last chunk. */
   readonly position: number
   readonly transfer: Transfer | undefined
-  /** The names in the directory at `path` that lead to the prefixes of other leaves. */
+  /** The names in the directory at `path` that lead to the prefixes of leaves. The prefix of this leaf counts too. */
   readonly mounts: ReadonlyArray<string>
   /** True if this leaf owns the path. Otherwise the path is only a directory that leads to the prefixes of leaves. */
   readonly isOwn: boolean

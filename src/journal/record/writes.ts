@@ -1,6 +1,6 @@
 /**
- * Records writes. If the engine publishes within a lock (`commit`), the old content and the answer are recorded within the same
- * lock, because another caller may write after the lock is released.
+ * Records writes. If the engine publishes within a lock (`commit`), the old content and the answer are recorded within this
+ * lock. After the lock is released, another caller may write.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

@@ -167,8 +167,9 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
   }
 
   /**
-   * Confirms the appends whose bytes were written, and fails all other appends of the batch. `error` is the error of the
-   * write. Without an error, an incomplete write means that the disk is full.
+   * Confirms the appends whose bytes were written, and fails all other appends of the batch. If the sync of the bytes fails,
+   * fails the whole batch. `error` is the error of the write. Without an error, an incomplete write means that the disk is
+   * full.
    */
   const confirmWritten = (batch: ReadonlyArray<ComposedAppend>, written: number, error: JournalError | undefined): void => {
     const before = point

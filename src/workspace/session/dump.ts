@@ -249,7 +249,7 @@ const take = (
   return fs === undefined ? held : withExclusiveLock(fs.port, held)
 }
 
-/** Returns the lines to write. The first session has no parent in the dump, even if it has one in memory. */
+/** Returns the records to write, one for each session. The first session has no parent in the dump, even if it has one in memory. */
 const recordsOf = ({ named, tree }: Taken, earlier: EarlierDump): ReadonlyArray<SessionRecord> =>
   tree.map(({ held, session }, index) => ({
     operations: session.operations,
@@ -297,7 +297,7 @@ const writeLines = Effect.fnUntraced(function* (staged: StagedDump, lines: strin
 const tooManyReplacements = new SessionError({
   operation,
   reason: "io",
-  detail: "another process replaced the dump during every attempt; try again"
+  detail: "this or another process replaced the dump during every attempt; try again"
 })
 
 /** Publishes the dump. Tries again if another dump with the same name was published during the attempt. */

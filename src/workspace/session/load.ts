@@ -170,7 +170,7 @@ const toSessionError =
   (problem: SessionError | Fault | Replaced): SessionError => {
     if (isError(problem)) return problem
     return problem._tag === "Replaced"
-      ? makeError({ operation, prefix: "" })("io", "another process replaced the dump during every attempt; try again")
+      ? makeError({ operation, prefix: "" })("io", "this or another process replaced the dump during every attempt; try again")
       : toError(operation, path)(problem)
   }
 

@@ -399,7 +399,7 @@ describe.runIf(hasGit)("snapshots in a store", () => {
     })
   )
 
-  it.effect("with a leftover lock fail as unavailable, with the path of the lock", () =>
+  it.effect("can be read but not changed while a leftover lock exists, and the failure of put names the lock", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const id = randomUUID()

@@ -45,7 +45,10 @@ export const bucketOf = (name: string): Bucket => ({
   description: "blobs of fs-algebra, version 1"
 })
 
-/** Returns the object store of a journal, which other clients may have created. */
+/**
+ * Returns the settings for the object store of a journal. Any description fits, because another client may have created the
+ * store.
+ */
 export const objectsOf = (name: string, storage: Bucket["storage"]): Bucket => ({
   ...bucketOf(name),
   description: undefined,
