@@ -138,15 +138,17 @@ export const make = ({ directoryMode, leaseMillis: lease, nameOf, pattern, refre
 
   const fill = (descriptor: number, path: string, content: Uint8Array): void => {
     if (content.length === 0) return closeQuietly(descriptor)
+    let isOpen = true
     try {
       writeNow(descriptor, content)
+      isOpen = false
+      // Some network disks report only at the close that the content was lost.
+      Fs.closeSync(descriptor)
     } catch (error) {
-      closeQuietly(descriptor)
+      if (isOpen) closeQuietly(descriptor)
       unlinkQuietly(path)
       throw error
     }
-    // Some network disks report only at the close that the content was lost.
-    Fs.closeSync(descriptor)
   }
 
   const removeEmpty = (directory: string): void => {

@@ -278,6 +278,33 @@ describe("stores in a directory", () => {
     })
   )
 
+  law("leave no entry in the lock directory if the disk reports a failure when the entry is closed", (directory) =>
+    Effect.gen(function* () {
+      const { heads } = yield* openAt(directory)
+      yield* heads.compareAndSet("notes", undefined, head(1))
+      const lock = headPath(directory, "notes").replace(/json$/, "lock")
+      const { closeSync, openSync } = NodeFs
+      let entry: number | undefined
+      NodeFs.openSync = (path, ...rest) => {
+        const descriptor = openSync(path, ...rest)
+        if (String(path).startsWith(lock)) entry = descriptor
+        return descriptor
+      }
+      NodeFs.closeSync = (descriptor) => {
+        closeSync(descriptor)
+        if (descriptor === entry) throw Object.assign(new Error("the quota is used up"), { code: "EDQUOT", syscall: "close" })
+      }
+      const error = yield* Effect.ensuring(
+        Effect.flip(heads.compareAndSet("notes", head(1), head(2))),
+        Effect.sync(() => Object.assign(NodeFs, { closeSync, openSync }))
+      )
+      assert.strictEqual(error.reason, "full")
+      // Other processes would wait for the entry until this process ends.
+      assert.deepStrictEqual(Fs.readdirSync(lock), [])
+      assert.isTrue(yield* heads.compareAndSet("notes", head(1), head(2)))
+    })
+  )
+
   law("keep a head whole if a process with another clock is there", (directory) =>
     Effect.gen(function* () {
       const { heads } = yield* openAt(directory)
