@@ -257,26 +257,29 @@ describe("stores in a directory", () => {
     })
   )
 
-  law("publish a head only while the entry in the lock directory is there", (directory) =>
-    Effect.gen(function* () {
-      const { heads } = yield* openAt(directory)
-      yield* heads.compareAndSet("notes", undefined, head(1))
-      const { readdirSync } = NodeFs
-      // A process that takes this process for dead removes its entry.
-      NodeFs.readdirSync = ((path: string, ...rest: []) => {
-        const names = readdirSync(path, ...rest)
-        if (path.endsWith(".lock")) for (const name of names) Fs.unlinkSync(join(path, name))
-        return names
-      }) as typeof readdirSync
-      const error = yield* Effect.ensuring(
-        Effect.flip(heads.compareAndSet("notes", head(1), head(2))),
-        Effect.sync(() => (NodeFs.readdirSync = readdirSync))
-      )
-      assert.strictEqual(error.reason, "unavailable")
-      assert.strictEqual((yield* heads.get("notes"))?.sequence, 1)
-      assert.isTrue(yield* heads.compareAndSet("notes", head(1), head(2)))
-    })
-  )
+  for (const fsync of [false, true]) {
+    law(`publish a head only while the entry in the lock directory is there, with fsync: ${fsync}`, (directory) =>
+      Effect.gen(function* () {
+        const { heads } = yield* openAt(directory, fsync)
+        yield* heads.compareAndSet("notes", undefined, head(1))
+        const { readdirSync } = NodeFs
+        // A process that takes this process for dead removes its entry.
+        NodeFs.readdirSync = ((path: string, ...rest: []) => {
+          const names = readdirSync(path, ...rest)
+          if (path.endsWith(".lock")) for (const name of names) Fs.unlinkSync(join(path, name))
+          return names
+        }) as typeof readdirSync
+        const error = yield* Effect.ensuring(
+          Effect.flip(heads.compareAndSet("notes", head(1), head(2))),
+          Effect.sync(() => (NodeFs.readdirSync = readdirSync))
+        )
+        assert.strictEqual(error.reason, "unavailable")
+        assert.strictEqual((yield* heads.get("notes"))?.sequence, 1)
+        assert.isTrue(yield* heads.compareAndSet("notes", head(1), head(2)))
+        assert.deepStrictEqual(Fs.readdirSync(join(directory, "drafts")), [])
+      })
+    )
+  }
 
   law("leave no entry in the lock directory if the disk reports a failure when the entry is closed", (directory) =>
     Effect.gen(function* () {
@@ -302,6 +305,32 @@ describe("stores in a directory", () => {
       // Other processes would wait for the entry until this process ends.
       assert.deepStrictEqual(Fs.readdirSync(lock), [])
       assert.isTrue(yield* heads.compareAndSet("notes", head(1), head(2)))
+    })
+  )
+
+  law("wait with a flushed head until another process has left the lock directory", (directory) =>
+    Effect.gen(function* () {
+      const { heads } = yield* openAt(directory, true)
+      yield* heads.compareAndSet("notes", undefined, head(1))
+      const lock = headPath(directory, "notes").replace(/json$/, "lock")
+      Fs.mkdirSync(lock, { recursive: true })
+      const entry = join(lock, `${Identity.self()}.${"0".repeat(12)}.0.writer`)
+      Fs.writeFileSync(entry, "")
+      const { readdirSync } = NodeFs
+      let looks = 0
+      NodeFs.readdirSync = ((path: string, ...rest: []) => {
+        if (path === lock && ++looks === 3) Fs.unlinkSync(entry)
+        return readdirSync(path, ...rest)
+      }) as typeof readdirSync
+      const isDone = yield* Effect.ensuring(
+        heads.compareAndSet("notes", head(1), head(2)),
+        Effect.sync(() => (NodeFs.readdirSync = readdirSync))
+      )
+      assert.isTrue(isDone)
+      assert.strictEqual(looks, 3)
+      assert.deepStrictEqual(yield* heads.get("notes"), head(2))
+      assert.deepStrictEqual(Fs.readdirSync(lock), [])
+      assert.deepStrictEqual(Fs.readdirSync(join(directory, "drafts")), [])
     })
   )
 
