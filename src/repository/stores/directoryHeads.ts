@@ -160,9 +160,14 @@ export const make = ({ attempt, directory, fsync, syncNames, withDraft }: Place)
     }
     const held = enter(lockDirectory, next)
     let isEntered = true
+    let isUnused = next.content === undefined
     try {
       if (lock.others(lockDirectory, held).length > 0) return undefined
-      if (readFile(file)?.text !== expected) return false
+      const found = readFile(file)
+      if (found?.text !== expected) {
+        isUnused = found === undefined
+        return false
+      }
       if (next.content === undefined) Fs.unlinkSync(path)
       else {
         lock.publish(held, path)
@@ -171,7 +176,7 @@ export const make = ({ attempt, directory, fsync, syncNames, withDraft }: Place)
       return true
     } finally {
       if (isEntered) leave(held, next)
-      if (next.content === undefined) removeEmpty(lockDirectory)
+      if (isUnused) removeEmpty(lockDirectory)
     }
   }
 

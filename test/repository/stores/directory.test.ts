@@ -334,6 +334,14 @@ describe("stores in a directory", () => {
     })
   )
 
+  law("make no lock directory that stays for a workspace that does not exist", (directory) =>
+    Effect.gen(function* () {
+      const { heads } = yield* openAt(directory)
+      assert.isFalse(yield* heads.compareAndSet("notes", head(1), head(2)))
+      assert.deepStrictEqual(Fs.readdirSync(join(directory, "heads")), [])
+    })
+  )
+
   law("keep a head whole if a process with another clock is there", (directory) =>
     Effect.gen(function* () {
       const { heads } = yield* openAt(directory)
