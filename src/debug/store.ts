@@ -207,7 +207,9 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
       )
     )
     let looks = 0
-    const state = Effect.suspend(() => Effect.ignore(looks++ % looksForAll === 0 ? readAll : readShown)).pipe(
+    const state = Effect.suspend(() =>
+      Effect.ignore(looks++ % looksForAll === 0 ? Effect.andThen(readAll, readShown) : readShown)
+    ).pipe(
       Effect.map(() =>
         Array.from(roots, ([workspace, root]) => `${workspace}\n${root}`)
           .sort()

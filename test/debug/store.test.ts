@@ -254,6 +254,24 @@ describe("the debug view of a store", () => {
       }).pipe(Effect.scoped)
   )
 
+  it.effect("reports no change of a shown workspace that is too old for the list of workspaces", () =>
+    Effect.gen(function* () {
+      const { blobs, heads } = yield* store
+      const team = (yield* heads.get("team"))!
+      const committedAt = DateTime.addDuration(team.committedAt, "1 day")
+      yield* Effect.forEach(Array.from({ length: 1000 }), (_, n) =>
+        heads.compareAndSet(`newer${n}`, undefined, { ...team, sequence: 1, committedAt })
+      )
+      const source = yield* makeSource({ blobs, heads, workspace: "team", title: "t", journal: undefined })
+      let events = 0
+      const settled = Effect.repeat(Effect.yieldNow, { times: 4_000 })
+      yield* Effect.forkScoped(Stream.runForEach(source.live, () => Effect.sync(() => void events++)))
+      yield* settled
+      for (let look = 0; look < 21; look++) yield* Effect.andThen(TestClock.adjust("3 seconds"), settled)
+      assert.strictEqual(events, 0)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("does not start without workspaces, or without the given one", () =>
     Effect.gen(function* () {
       const { blobs, heads } = yield* store
