@@ -82,8 +82,11 @@ export const make = ({ attempt, directory, fsync, syncNames, withDraft }: Place)
   }
 
   /** Returns the lines of a head's file, or `undefined` if the file is missing. Throws a StoreError for a damaged file. */
-  const readFile = (file: string): { readonly workspace: string; readonly text: string } | undefined => {
-    const found = openFile(join(top, file))
+  const readFile = (
+    file: string,
+    path = join(top, file)
+  ): { readonly workspace: string; readonly text: string } | undefined => {
+    const found = openFile(path)
     if (found === undefined) return undefined
     try {
       const bytes = new Uint8Array(Math.min(found.size, maxFileBytes))
@@ -148,6 +151,28 @@ export const make = ({ attempt, directory, fsync, syncNames, withDraft }: Place)
   }
 
   /**
+   * Moves the head to the path of the entry, so that it is deleted with the entry. Another process may have removed the entry and
+   * published a head meanwhile. Then puts this head back, and returns false.
+   */
+  const take = (held: ProcessLock.Held, file: string, expected: string | undefined): boolean => {
+    const path = join(top, file)
+    Fs.renameSync(path, held.path)
+    try {
+      if (readFile(file, held.path)?.text === expected) return true
+    } catch {
+      // The head is damaged, so it is not the expected one.
+    }
+    try {
+      // A link replaces no head that was published in between.
+      Fs.linkSync(held.path, path)
+    } catch (error) {
+      // Some disks have no hard links.
+      if (codeOf(error) !== "EEXIST") Fs.renameSync(held.path, path)
+    }
+    return false
+  }
+
+  /**
    * Replaces or deletes the file if its text is `expected`, and returns whether it did. Returns `undefined` if another process has
    * the lock.
    */
@@ -168,11 +193,9 @@ export const make = ({ attempt, directory, fsync, syncNames, withDraft }: Place)
         isUnused = found === undefined
         return false
       }
-      if (next.content === undefined) Fs.unlinkSync(path)
-      else {
-        lock.publish(held, path)
-        isEntered = false
-      }
+      if (next.content === undefined) return take(held, file, expected) || undefined
+      lock.publish(held, path)
+      isEntered = false
       return true
     } finally {
       if (isEntered) leave(held, next)

@@ -252,7 +252,7 @@ describe("stores in a directory", () => {
       yield* blobs.delete([hash])
       assert.deepStrictEqual(yield* changesDuring(blobs.put(bytes)), ["create", "rename"])
       assert.deepStrictEqual(yield* changesDuring(heads.compareAndSet("notes", head(1), head(2))), ["create", "unlink"])
-      assert.deepStrictEqual(yield* changesDuring(heads.delete("notes", head(2))), ["create", "unlink", "unlink", "rmdir"])
+      assert.deepStrictEqual(yield* changesDuring(heads.delete("notes", head(2))), ["create", "rename", "unlink", "rmdir"])
       assert.deepStrictEqual(Fs.readdirSync(join(directory, "heads")), [])
     })
   )
@@ -280,6 +280,40 @@ describe("stores in a directory", () => {
       })
     )
   }
+
+  law("delete no head that another process has published since it removed the entry", (directory) =>
+    Effect.gen(function* () {
+      const { heads } = yield* openAt(directory)
+      yield* heads.compareAndSet("notes", undefined, head(1))
+      const path = headPath(directory, "notes")
+      const lock = path.replace(/json$/, "lock")
+      const later = Fs.readFileSync(path, "utf8").replace('"sequence":1', '"sequence":2')
+      const { closeSync, openSync } = NodeFs
+      let reading: number | undefined
+      NodeFs.openSync = (opened, ...rest) => {
+        const descriptor = openSync(opened, ...rest)
+        if (opened === path) reading = descriptor
+        return descriptor
+      }
+      NodeFs.closeSync = (descriptor) => {
+        closeSync(descriptor)
+        if (descriptor !== reading) return
+        Object.assign(NodeFs, { closeSync, openSync })
+        // This process is paused here, after its look at the head, for longer than the lease of its entry.
+        for (const name of Fs.readdirSync(lock)) Fs.unlinkSync(join(lock, name))
+        Fs.writeFileSync(path, later)
+      }
+      const isDeleted = yield* Effect.ensuring(
+        heads.delete("notes", head(1)),
+        Effect.sync(() => Object.assign(NodeFs, { closeSync, openSync }))
+      )
+      assert.isFalse(isDeleted)
+      assert.deepStrictEqual(yield* heads.get("notes"), head(2))
+      assert.deepStrictEqual(Fs.readdirSync(lock), [])
+      assert.isTrue(yield* heads.delete("notes", head(2)))
+      assert.deepStrictEqual(Fs.readdirSync(join(directory, "heads")), [])
+    })
+  )
 
   law("leave no entry in the lock directory if the disk reports a failure when the entry is closed", (directory) =>
     Effect.gen(function* () {
