@@ -99,7 +99,10 @@ export const list = withExisting(
     let width: number | undefined
     const sound = all.flatMap(({ head, workspace }) => (Result.isSuccess(head) ? [listedOf(workspace, head.success)] : []))
     yield* listLines(Listed, Stream.fromIterable(sound), (look, item) => {
-      width ??= Math.min(maxNameColumns, Math.max(0, ...all.map(({ workspace }) => look.name(workspace).length)))
+      width ??= Math.min(
+        maxNameColumns,
+        all.reduce((widest, { workspace }) => Math.max(widest, look.name(workspace).length), 0)
+      )
       return `${look.bold(look.name(item.workspace).padEnd(width))}  ${formatCommit(look, item)}\n`
     })
     const damaged = [

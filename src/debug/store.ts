@@ -191,15 +191,25 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
       Effect.forEach(
         [...shown],
         (workspace) =>
-          Effect.map(Effect.mapError(heads.get(workspace), toDebugError), (head) => {
-            if (head === undefined) roots.delete(workspace)
-            else roots.set(workspace, head.root)
-          }),
+          Effect.map(
+            // `readAll` skips damaged heads too. One of them must not hide the changes of the others.
+            Effect.catchIf(
+              heads.get(workspace),
+              ({ reason }) => reason === "corrupt",
+              () => Effect.succeed(undefined)
+            ),
+            (head) => {
+              if (head === undefined) roots.delete(workspace)
+              else roots.set(workspace, head.root)
+            }
+          ),
         { discard: true }
       )
     )
     let looks = 0
-    const state = Effect.suspend(() => Effect.ignore(looks++ % looksForAll === 0 ? readAll : readShown)).pipe(
+    const state = Effect.suspend(() =>
+      Effect.ignore(looks++ % looksForAll === 0 ? Effect.andThen(readAll, readShown) : readShown)
+    ).pipe(
       Effect.map(() =>
         Array.from(roots, ([workspace, root]) => `${workspace}\n${root}`)
           .sort()

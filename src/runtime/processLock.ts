@@ -62,6 +62,8 @@ export interface ProcessLock {
    * directory.
    */
   readonly add: (directory: string, role: string, content?: Uint8Array) => Held
+  /** Makes an entry of a file with the given content, by a rename. Throws system errors. The directory must exist. */
+  readonly adopt: (directory: string, role: string, file: string, content: Uint8Array) => Held
   readonly remove: (held: Held) => void
   /** Gives the file of an entry another path, which ends the entry. Throws ENOENT if another process has removed the entry. */
   readonly publish: (held: Held, path: string) => void
@@ -141,15 +143,17 @@ export const make = ({ directoryMode, leaseMillis: lease, nameOf, pattern, refre
 
   const fill = (descriptor: number, path: string, content: Uint8Array): void => {
     if (content.length === 0) return closeQuietly(descriptor)
+    let isOpen = true
     try {
       writeNow(descriptor, content)
+      isOpen = false
+      // Some network disks report only at the close that the content was lost.
+      Fs.closeSync(descriptor)
     } catch (error) {
-      closeQuietly(descriptor)
+      if (isOpen) closeQuietly(descriptor)
       unlinkQuietly(path)
       throw error
     }
-    // Some network disks report only at the close that the content was lost.
-    Fs.closeSync(descriptor)
   }
 
   const removeEmpty = (directory: string): void => {
@@ -185,19 +189,28 @@ export const make = ({ directoryMode, leaseMillis: lease, nameOf, pattern, refre
     return living
   }
 
+  const hold = (directory: string, role: string, content: Uint8Array, make: (path: string, name: string) => void): Held => {
+    const name = nameOf(owner(), role)
+    const path = join(directory, name)
+    paths.add(path)
+    try {
+      make(path, name)
+    } catch (error) {
+      paths.delete(path)
+      throw error
+    }
+    return { directory, path, name, role, content, timer: setInterval(() => touch(path, content), refreshMillis).unref() }
+  }
+
   return {
-    add: (directory, role, content = noContent) => {
-      const name = nameOf(owner(), role)
-      const path = join(directory, name)
-      paths.add(path)
-      try {
-        fill(create(directory, name), path, content)
-      } catch (error) {
-        paths.delete(path)
-        throw error
-      }
-      return { directory, path, name, role, content, timer: setInterval(() => touch(path, content), refreshMillis).unref() }
-    },
+    add: (directory, role, content = noContent) =>
+      hold(directory, role, content, (path, name) => fill(create(directory, name), path, content)),
+    adopt: (directory, role, file, content) =>
+      hold(directory, role, content, (path) => {
+        Fs.renameSync(file, path)
+        // The file may be older than the lease.
+        touch(path, content)
+      }),
     publish: ({ path, timer }, target) => {
       Fs.renameSync(path, target)
       clearInterval(timer)

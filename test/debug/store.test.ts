@@ -10,6 +10,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { Snapshots } from "../../src/history/snapshots/tag.ts"
 import { BlobStore } from "../../src/repository/BlobStore.ts"
+import { StoreError } from "../../src/repository/errors.ts"
 import { HeadStore } from "../../src/repository/HeadStore.ts"
 import * as Repository from "../../src/repository/Repository.ts"
 import * as Stores from "../../src/repository/Stores.ts"
@@ -222,6 +223,52 @@ describe("the debug view of a store", () => {
       yield* change(3)
       yield* after("3 seconds")
       assert.strictEqual(events, 3)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect(
+    "reports within three seconds that a shown head is damaged, and the changes of other shown workspaces after that",
+    () =>
+      Effect.gen(function* () {
+        const { blobs, heads } = yield* store
+        let isDamaged = false
+        const get: typeof heads.get = (workspace) =>
+          isDamaged && workspace === "team"
+            ? Effect.fail(new StoreError({ reason: "corrupt", detail: "the head is damaged" }))
+            : heads.get(workspace)
+        const source = yield* makeSource({ blobs, heads: { ...heads, get }, workspace: "team", title: "t", journal: undefined })
+        let events = 0
+        const settled = Effect.repeat(Effect.yieldNow, { times: 500 })
+        yield* Effect.forkScoped(Stream.runForEach(source.live, () => Effect.sync(() => void events++)))
+        yield* settled
+        const { id } = (yield* source.snapshots).find(({ label }) => label === "trial")!
+        yield* source.look(id)
+        isDamaged = true
+        yield* Effect.andThen(TestClock.adjust("3 seconds"), settled)
+        assert.strictEqual(events, 1)
+        const before = (yield* heads.get("trial"))!
+        const { root } = (yield* heads.get("team"))!
+        assert.isTrue(yield* heads.compareAndSet("trial", before, { ...before, root, sequence: before.sequence + 1 }))
+        yield* Effect.andThen(TestClock.adjust("3 seconds"), settled)
+        assert.strictEqual(events, 2)
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect("reports no change of a shown workspace that is too old for the list of workspaces", () =>
+    Effect.gen(function* () {
+      const { blobs, heads } = yield* store
+      const team = (yield* heads.get("team"))!
+      const committedAt = DateTime.addDuration(team.committedAt, "1 day")
+      yield* Effect.forEach(Array.from({ length: 1000 }), (_, n) =>
+        heads.compareAndSet(`newer${n}`, undefined, { ...team, sequence: 1, committedAt })
+      )
+      const source = yield* makeSource({ blobs, heads, workspace: "team", title: "t", journal: undefined })
+      let events = 0
+      const settled = Effect.repeat(Effect.yieldNow, { times: 4_000 })
+      yield* Effect.forkScoped(Stream.runForEach(source.live, () => Effect.sync(() => void events++)))
+      yield* settled
+      for (let look = 0; look < 21; look++) yield* Effect.andThen(TestClock.adjust("3 seconds"), settled)
+      assert.strictEqual(events, 0)
     }).pipe(Effect.scoped)
   )
 

@@ -58,6 +58,12 @@ const removeEmpty = (directory: string): void => {
   }
 }
 
+/** The new text of a head, or no text to delete the head. With `draft`, a file of this path has the content. */
+interface Next {
+  readonly content?: Uint8Array | undefined
+  readonly draft?: string
+}
+
 const maxShown = 10
 
 /** Returns the error with which a list ends if files are damaged. */
@@ -76,8 +82,11 @@ export const make = ({ attempt, directory, fsync, syncNames, withDraft }: Place)
   }
 
   /** Returns the lines of a head's file, or `undefined` if the file is missing. Throws a StoreError for a damaged file. */
-  const readFile = (file: string): { readonly workspace: string; readonly text: string } | undefined => {
-    const found = openFile(join(top, file))
+  const readFile = (
+    file: string,
+    path = join(top, file)
+  ): { readonly workspace: string; readonly text: string } | undefined => {
+    const found = openFile(path)
     if (found === undefined) return undefined
     try {
       const bytes = new Uint8Array(Math.min(found.size, maxFileBytes))
@@ -110,11 +119,16 @@ export const make = ({ attempt, directory, fsync, syncNames, withDraft }: Place)
     return () => watcher.close()
   })
 
-  /** Creates an entry in a lock directory. Another process may be removing the directory, with the deleted head. */
-  const enter = (lockDirectory: string, content?: Uint8Array): ProcessLock.Held => {
+  /**
+   * Creates an entry in a lock directory, from the draft if there is one. Another process may be removing the directory, with the
+   * deleted head.
+   */
+  const enter = (lockDirectory: string, { content, draft }: Next): ProcessLock.Held => {
     for (let left = maxTries; ; left--) {
       try {
-        return lock.add(lockDirectory, "writer", content)
+        return draft === undefined
+          ? lock.add(lockDirectory, "writer", content)
+          : lock.adopt(lockDirectory, "writer", draft, content!)
       } catch (error) {
         if (codeOf(error) !== "ENOENT" || left === 0) throw error
       }
@@ -126,36 +140,66 @@ export const make = ({ attempt, directory, fsync, syncNames, withDraft }: Place)
     }
   }
 
+  /** Ends an entry that has not become the head. A draft gets its path back, for the next try. */
+  const leave = (held: ProcessLock.Held, { draft }: Next): void => {
+    try {
+      if (draft !== undefined) Fs.renameSync(held.path, draft)
+    } catch {
+      // Another process has removed the entry. The next try fails, because there is no draft.
+    }
+    lock.remove(held)
+  }
+
   /**
-   * Replaces or deletes the file if its text is `expected`, and returns whether it did. `next` is the content of the new file, or
-   * the path of a draft with the content. Returns `undefined` if another process has the lock.
+   * Moves the head to the path of the entry, so that it is deleted with the entry. Another process may have removed the entry and
+   * published a head meanwhile. Then puts this head back, and returns false.
    */
-  const trySwap = (
-    workspace: string,
-    expected: string | undefined,
-    next: Uint8Array | string | undefined
-  ): boolean | undefined => {
+  const take = (held: ProcessLock.Held, file: string, expected: string | undefined): boolean => {
+    const path = join(top, file)
+    Fs.renameSync(path, held.path)
+    try {
+      if (readFile(file, held.path)?.text === expected) return true
+    } catch {
+      // The head is damaged, so it is not the expected one.
+    }
+    try {
+      // A link replaces no head that was published in between.
+      Fs.linkSync(held.path, path)
+    } catch (error) {
+      // Some disks have no hard links.
+      if (codeOf(error) !== "EEXIST") Fs.renameSync(held.path, path)
+    }
+    return false
+  }
+
+  /**
+   * Replaces or deletes the file if its text is `expected`, and returns whether it did. Returns `undefined` if another process has
+   * the lock.
+   */
+  const trySwap = (workspace: string, expected: string | undefined, next: Next): boolean | undefined => {
     const file = fileOf(workspace)
     const path = join(top, file)
     const lockDirectory = join(top, file.replace(/json$/, "lock"))
     if (Fs.lstatSync(lockDirectory, { throwIfNoEntry: false })?.isDirectory() === false) {
       throw foreign("replacing a head", "it has the name of a lock")
     }
-    const held = enter(lockDirectory, typeof next === "string" ? undefined : next)
+    const held = enter(lockDirectory, next)
     let isEntered = true
+    let isUnused = next.content === undefined
     try {
       if (lock.others(lockDirectory, held).length > 0) return undefined
-      if (readFile(file)?.text !== expected) return false
-      if (next === undefined) Fs.unlinkSync(path)
-      else if (typeof next === "string") Fs.renameSync(next, path)
-      else {
-        lock.publish(held, path)
-        isEntered = false
+      const found = readFile(file)
+      if (found?.text !== expected) {
+        isUnused = found === undefined
+        return false
       }
+      if (next.content === undefined) return take(held, file, expected) || undefined
+      lock.publish(held, path)
+      isEntered = false
       return true
     } finally {
-      if (isEntered) lock.remove(held)
-      if (next === undefined) removeEmpty(lockDirectory)
+      if (isEntered) leave(held, next)
+      if (isUnused) removeEmpty(lockDirectory)
     }
   }
 
@@ -163,7 +207,7 @@ export const make = ({ attempt, directory, fsync, syncNames, withDraft }: Place)
     what: string,
     workspace: string,
     expected: string | undefined,
-    next: Uint8Array | string | undefined
+    next: Next
   ): Effect.Effect<boolean, StoreError> =>
     Effect.gen(function* () {
       const start = yield* Clock.currentTimeMillis
@@ -191,9 +235,9 @@ export const make = ({ attempt, directory, fsync, syncNames, withDraft }: Place)
           ? yield* withDraft(
               what,
               (write) => write(content),
-              (draft) => swapWith(what, workspace, expected, draft)
+              (draft) => swapWith(what, workspace, expected, { content, draft })
             )
-          : yield* swapWith(what, workspace, expected, content)
+          : yield* swapWith(what, workspace, expected, { content })
         if (isDone) {
           wakes.wake(fileOf(workspace))
           yield* syncNames(what, top)

@@ -8,6 +8,7 @@ import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
@@ -81,19 +82,37 @@ const toStoreError =
 const isConflict = (error: SqlError | StoreError): boolean =>
   error._tag === "SqlError" && (error.reason._tag === "DeadlockError" || error.reason._tag === "SerializationError")
 
+/**
+ * Runs an effect for at most the given time. An effect that has not ended by then is interrupted, but not awaited: the start and
+ * the commit of a transaction cannot be interrupted, and a server that does not answer does not confirm an interruption.
+ */
+const abandonedAfter = <A, E, R>(run: Effect.Effect<A, E, R>, duration: Duration.Duration, timedOut: Effect.Effect<never, E>) =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.forkDetach(restore(run), { startImmediately: true }), (fiber) =>
+      Effect.flatMap(
+        Effect.onInterrupt(restore(Effect.timeoutOption(Fiber.await(fiber), duration)), () => Fiber.interrupt(fiber)),
+        Option.match({
+          onNone: () =>
+            Effect.andThen(
+              Effect.sync(() => fiber.interruptUnsafe()),
+              timedOut
+            ),
+          onSome: (exit): Effect.Effect<A, E> => exit
+        })
+      )
+    )
+  )
+
 /** Makes the function that runs the statements of a call. Without `timeout`, it waits without a limit. */
 const makeAnswer =
   (timeout: Duration.Duration | undefined) =>
   (what: string, statements = 1) =>
   <A>(run: Effect.Effect<A, SqlError | StoreError>): Effect.Effect<A, StoreError> => {
-    const detail = () => `${what}: the database has not answered for ${Duration.format(timeout!)}`
-    const limited =
-      timeout === undefined
-        ? run
-        : Effect.timeoutOrElse(run, {
-            duration: Duration.times(timeout, statements),
-            orElse: () => Effect.suspend(() => Effect.fail(new StoreError({ reason: "unavailable", detail: detail() })))
-          })
+    const timedOut = Effect.suspend(() => {
+      const detail = `${what}: the database has not answered for ${Duration.format(timeout!)}`
+      return Effect.fail(new StoreError({ reason: "unavailable", detail }))
+    })
+    const limited = timeout === undefined ? run : abandonedAfter(run, Duration.times(timeout, statements), timedOut)
     return limited.pipe(
       Effect.retry({ while: isConflict, times: 20, schedule: Schedule.jittered(Schedule.spaced("20 millis")) }),
       Effect.mapError((error) => (error._tag === "StoreError" ? error : toStoreError(what)(error)))

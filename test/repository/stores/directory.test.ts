@@ -252,29 +252,127 @@ describe("stores in a directory", () => {
       yield* blobs.delete([hash])
       assert.deepStrictEqual(yield* changesDuring(blobs.put(bytes)), ["create", "rename"])
       assert.deepStrictEqual(yield* changesDuring(heads.compareAndSet("notes", head(1), head(2))), ["create", "unlink"])
-      assert.deepStrictEqual(yield* changesDuring(heads.delete("notes", head(2))), ["create", "unlink", "unlink", "rmdir"])
+      assert.deepStrictEqual(yield* changesDuring(heads.delete("notes", head(2))), ["create", "rename", "unlink", "rmdir"])
       assert.deepStrictEqual(Fs.readdirSync(join(directory, "heads")), [])
     })
   )
 
-  law("publish a head only while the entry in the lock directory is there", (directory) =>
+  for (const fsync of [false, true]) {
+    law(`publish a head only while the entry in the lock directory is there, with fsync: ${fsync}`, (directory) =>
+      Effect.gen(function* () {
+        const { heads } = yield* openAt(directory, fsync)
+        yield* heads.compareAndSet("notes", undefined, head(1))
+        const { readdirSync } = NodeFs
+        // A process that takes this process for dead removes its entry.
+        NodeFs.readdirSync = ((path: string, ...rest: []) => {
+          const names = readdirSync(path, ...rest)
+          if (path.endsWith(".lock")) for (const name of names) Fs.unlinkSync(join(path, name))
+          return names
+        }) as typeof readdirSync
+        const error = yield* Effect.ensuring(
+          Effect.flip(heads.compareAndSet("notes", head(1), head(2))),
+          Effect.sync(() => (NodeFs.readdirSync = readdirSync))
+        )
+        assert.strictEqual(error.reason, "unavailable")
+        assert.strictEqual((yield* heads.get("notes"))?.sequence, 1)
+        assert.isTrue(yield* heads.compareAndSet("notes", head(1), head(2)))
+        assert.deepStrictEqual(Fs.readdirSync(join(directory, "drafts")), [])
+      })
+    )
+  }
+
+  law("delete no head that another process has published since it removed the entry", (directory) =>
     Effect.gen(function* () {
       const { heads } = yield* openAt(directory)
       yield* heads.compareAndSet("notes", undefined, head(1))
-      const { readdirSync } = NodeFs
-      // A process that takes this process for dead removes its entry.
-      NodeFs.readdirSync = ((path: string, ...rest: []) => {
-        const names = readdirSync(path, ...rest)
-        if (path.endsWith(".lock")) for (const name of names) Fs.unlinkSync(join(path, name))
-        return names
-      }) as typeof readdirSync
+      const path = headPath(directory, "notes")
+      const lock = path.replace(/json$/, "lock")
+      const later = Fs.readFileSync(path, "utf8").replace('"sequence":1', '"sequence":2')
+      const { closeSync, openSync } = NodeFs
+      let reading: number | undefined
+      NodeFs.openSync = (opened, ...rest) => {
+        const descriptor = openSync(opened, ...rest)
+        if (opened === path) reading = descriptor
+        return descriptor
+      }
+      NodeFs.closeSync = (descriptor) => {
+        closeSync(descriptor)
+        if (descriptor !== reading) return
+        Object.assign(NodeFs, { closeSync, openSync })
+        // This process is paused here, after its look at the head, for longer than the lease of its entry.
+        for (const name of Fs.readdirSync(lock)) Fs.unlinkSync(join(lock, name))
+        Fs.writeFileSync(path, later)
+      }
+      const isDeleted = yield* Effect.ensuring(
+        heads.delete("notes", head(1)),
+        Effect.sync(() => Object.assign(NodeFs, { closeSync, openSync }))
+      )
+      assert.isFalse(isDeleted)
+      assert.deepStrictEqual(yield* heads.get("notes"), head(2))
+      assert.deepStrictEqual(Fs.readdirSync(lock), [])
+      assert.isTrue(yield* heads.delete("notes", head(2)))
+      assert.deepStrictEqual(Fs.readdirSync(join(directory, "heads")), [])
+    })
+  )
+
+  law("leave no entry in the lock directory if the disk reports a failure when the entry is closed", (directory) =>
+    Effect.gen(function* () {
+      const { heads } = yield* openAt(directory)
+      yield* heads.compareAndSet("notes", undefined, head(1))
+      const lock = headPath(directory, "notes").replace(/json$/, "lock")
+      const { closeSync, openSync } = NodeFs
+      let entry: number | undefined
+      NodeFs.openSync = (path, ...rest) => {
+        const descriptor = openSync(path, ...rest)
+        if (String(path).startsWith(lock)) entry = descriptor
+        return descriptor
+      }
+      NodeFs.closeSync = (descriptor) => {
+        closeSync(descriptor)
+        if (descriptor === entry) throw Object.assign(new Error("the quota is used up"), { code: "EDQUOT", syscall: "close" })
+      }
       const error = yield* Effect.ensuring(
         Effect.flip(heads.compareAndSet("notes", head(1), head(2))),
+        Effect.sync(() => Object.assign(NodeFs, { closeSync, openSync }))
+      )
+      assert.strictEqual(error.reason, "full")
+      // Other processes would wait for the entry until this process ends.
+      assert.deepStrictEqual(Fs.readdirSync(lock), [])
+      assert.isTrue(yield* heads.compareAndSet("notes", head(1), head(2)))
+    })
+  )
+
+  law("wait with a flushed head until another process has left the lock directory", (directory) =>
+    Effect.gen(function* () {
+      const { heads } = yield* openAt(directory, true)
+      yield* heads.compareAndSet("notes", undefined, head(1))
+      const lock = headPath(directory, "notes").replace(/json$/, "lock")
+      Fs.mkdirSync(lock, { recursive: true })
+      const entry = join(lock, `${Identity.self()}.${"0".repeat(12)}.0.writer`)
+      Fs.writeFileSync(entry, "")
+      const { readdirSync } = NodeFs
+      let looks = 0
+      NodeFs.readdirSync = ((path: string, ...rest: []) => {
+        if (path === lock && ++looks === 3) Fs.unlinkSync(entry)
+        return readdirSync(path, ...rest)
+      }) as typeof readdirSync
+      const isDone = yield* Effect.ensuring(
+        heads.compareAndSet("notes", head(1), head(2)),
         Effect.sync(() => (NodeFs.readdirSync = readdirSync))
       )
-      assert.strictEqual(error.reason, "unavailable")
-      assert.strictEqual((yield* heads.get("notes"))?.sequence, 1)
-      assert.isTrue(yield* heads.compareAndSet("notes", head(1), head(2)))
+      assert.isTrue(isDone)
+      assert.strictEqual(looks, 3)
+      assert.deepStrictEqual(yield* heads.get("notes"), head(2))
+      assert.deepStrictEqual(Fs.readdirSync(lock), [])
+      assert.deepStrictEqual(Fs.readdirSync(join(directory, "drafts")), [])
+    })
+  )
+
+  law("make no lock directory that stays for a workspace that does not exist", (directory) =>
+    Effect.gen(function* () {
+      const { heads } = yield* openAt(directory)
+      assert.isFalse(yield* heads.compareAndSet("notes", head(1), head(2)))
+      assert.deepStrictEqual(Fs.readdirSync(join(directory, "heads")), [])
     })
   )
 

@@ -2,6 +2,7 @@ import { afterAll, assert, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { SqlClient } from "effect/sql/SqlClient"
@@ -133,6 +134,32 @@ describePostgres("on Postgres", () => {
       children[0]!.process.kill("SIGKILL")
       yield* Effect.promise(() => children[0]!.ended)
       expectAnswered(yield* readChain(yield* openAt(server.url)), children)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a put of a large blob fails with unavailable while the server waits in the commit", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Effect.promise(server)
+      yield* openAt(url, "stuck_")
+      const sql = Context.get(yield* Layer.build(postgresClient(url)), SqlClient)
+      // The server runs a deferred trigger in the commit. The trigger waits for a lock that the test holds.
+      yield* sql`create function stuck() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock_shared(77); return null; end'`
+      yield* sql`create constraint trigger stuck after insert on stuck_blobs deferrable initially deferred for each row execute function stuck()`
+      const context = yield* Layer.build(
+        Stores.layerSql({ tablePrefix: "stuck_", timeout: "300 millis" }).pipe(Layer.provide(postgresClient(url)))
+      )
+      const blobs = Context.get(context, BlobStore.BlobStore)
+      const content = new Uint8Array(9 * 1024 * 1024).fill(5)
+      const error = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`select pg_advisory_xact_lock(77)`
+          // A fiber of its own lets the test end although the call does not.
+          return yield* Fiber.join(yield* Effect.forkDetach(Effect.flip(blobs.put(content))))
+        })
+      )
+      assert.strictEqual(error.reason, "unavailable")
+      const hash = yield* blobs.put(content)
+      assert.strictEqual((yield* blobs.get(hash))?.length, content.length)
     }).pipe(Effect.scoped)
   )
 
