@@ -28,7 +28,8 @@ interface Conversion {
 /** Fields in the order of the schema: the name, whether each value has the field, and the conversion of the field. */
 type Fields = ReadonlyArray<readonly [name: string, isRequired: boolean, convert: Convert]>
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const struct =
   (fields: Fields): Convert =>

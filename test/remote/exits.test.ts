@@ -64,7 +64,10 @@ const odd: ReadonlyArray<unknown> = [
   DateTime.makeZonedUnsafe(0, { timeZone: "UTC" }),
   stat,
   { stat, bytes },
-  { ...stat, unknown: 1 }
+  { ...stat, unknown: 1 },
+  // A worker thread can send an array with names.
+  Object.assign([], stat),
+  Object.assign([], { _tag: "Success", value: bytes })
 ]
 
 const answers: Readonly<Record<(typeof tags)[number], ReadonlyArray<unknown>>> = {
