@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import * as TestClock from "effect/testing/TestClock"
 import * as RpcClient from "effect/rpc/RpcClient"
 import * as RpcServer from "effect/rpc/RpcServer"
 import { connect } from "node:net"
@@ -88,6 +89,31 @@ describe("a server with hostile clients", () => {
       assert.lengthOf(runs, 20)
       for (let index = 0; index < 110_000; index++) yield* changes.cancel(`c${index}`)
       assert.isAtMost(changes.size().changes, 100_001)
+    })
+  )
+
+  it.effect("the answer of a long change is remembered for five minutes after its end", () =>
+    Effect.gen(function* () {
+      const changes = Changes.make(yield* Effect.scope)
+      let runs = 0
+      const long = changes.run(
+        "long",
+        Effect.andThen(
+          Effect.sleep("1 hour"),
+          Effect.sync(() => ++runs)
+        )
+      )
+      const first = yield* Effect.forkChild(long)
+      yield* TestClock.adjust("30 minutes")
+      yield* changes.run("short", Effect.void)
+      yield* TestClock.adjust("30 minutes")
+      assert.strictEqual(yield* Fiber.join(first), 1)
+      yield* TestClock.adjust("4 minutes")
+      const again = yield* Effect.forkChild(long)
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(yield* Fiber.join(again), 1)
+      yield* changes.run("next", Effect.void)
+      assert.strictEqual(changes.size().changes, 1)
     })
   )
 
