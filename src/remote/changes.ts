@@ -14,10 +14,9 @@ import type * as Scope from "effect/Scope"
 import { type FsError, InvalidArgument, Unavailable } from "../model/FsError.ts"
 import { elapsedMillis, elapsedOf } from "../runtime/elapsed.ts"
 import { hasher } from "../runtime/hash.ts"
+import { rememberedMillis } from "./protocol.ts"
 
-/** The time for which the server remembers an answer, in milliseconds. With more than `maxRemembered`, it forgets the oldest. */
-const rememberedMillis = 5 * 60_000
-
+/** The maximum number of answers that the server remembers. With more, it forgets the oldest. */
 const maxRemembered = 100_000
 
 /** The maximum number of characters in all long answers together, such as the diffs of edits. */

@@ -49,6 +49,9 @@ export const maxMatchLength = 8 * 1024 * 1024
 /** The maximum number of entries in one message. */
 export const maxPartEntries = 2000
 
+/** The time for which the server remembers the answer of a change, in milliseconds. */
+export const rememberedMillis = 5 * 60_000
+
 /** Checks the bearer token of each request. */
 export class Authentication extends RpcMiddleware.Service<Authentication>()("fs-algebra/remote/Authentication", {
   error: AccessDenied
