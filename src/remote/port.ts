@@ -43,6 +43,16 @@ const rulesOf = (info: Info): Rules => ({
 const makePieces = <E>(send: (bytes: Uint8Array) => Effect.Effect<void, E>) => {
   let piece: Uint8Array | undefined
   let used = 0
+  /** The size of the next piece. It grows with the stream, because many short or slow streams may be open. */
+  let capacity = 0
+  const reserve = (length: number): Uint8Array => {
+    const size = used + length
+    if (piece !== undefined && size <= piece.length) return piece
+    if (size > capacity) capacity = Math.min(maxContentBytes, Math.max(size, 2 * capacity))
+    const larger = new Uint8Array(capacity)
+    if (piece !== undefined) larger.set(piece.subarray(0, used))
+    return (piece = larger)
+  }
   const flush = Effect.suspend(() => {
     if (piece === undefined || used === 0) return Effect.void
     const bytes = piece.subarray(0, used)
@@ -60,8 +70,7 @@ const makePieces = <E>(send: (bytes: Uint8Array) => Effect.Effect<void, E>) => {
         yield* send(part)
         continue
       }
-      piece ??= new Uint8Array(maxContentBytes)
-      piece.set(part, used)
+      reserve(part.length).set(part, used)
       used += part.length
       if (used === maxContentBytes) yield* flush
     }

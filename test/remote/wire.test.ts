@@ -16,6 +16,7 @@ import type { Backend } from "../../src/port/Backend.ts"
 import { maxContentBytes, version } from "../../src/remote/protocol.ts"
 import * as Remote from "../../src/remote/Remote.ts"
 import { concatenate } from "../../src/runtime/buffer.ts"
+import { eventually } from "./eventually.ts"
 import { anyPort, unixAddress } from "./transports.ts"
 
 const memory = Effect.map(InMemory.make(), make)
@@ -397,6 +398,26 @@ describe("a stream that is written", () => {
       yield* Stream.run(Stream.fromArray(mixed), fs.sink("b.bin"))
       assert.deepStrictEqual(sizes, [maxContentBytes, maxContentBytes, maxContentBytes, 8])
       assert.strictEqual(Buffer.compare((yield* fs.readBytes("b.bin")).content, concatenate(mixed)), 0)
+    })
+  )
+
+  it.live("takes no more memory than the chunks that wait, even if many streams are open", () =>
+    Effect.gen(function* () {
+      const fs = yield* remote(yield* serve(yield* memory))
+      const before = process.memoryUsage().arrayBuffers
+      let waiting = 0
+      const slow = Stream.concat(
+        Stream.make(new Uint8Array(10)),
+        Stream.unwrap(
+          Effect.sync(() => {
+            waiting++
+            return Stream.never
+          })
+        )
+      )
+      for (let index = 0; index < 100; index++) yield* Effect.forkScoped(Stream.run(slow, fs.sink(`${index}.bin`)))
+      yield* eventually(Effect.sync(() => waiting === 100))
+      assert.isBelow(process.memoryUsage().arrayBuffers - before, 20 * 1024 * 1024)
     })
   )
 })
