@@ -14,6 +14,7 @@ import * as SchemaParser from "effect/SchemaParser"
 import * as Rpc from "effect/rpc/Rpc"
 import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import { Kind } from "../model/Entry.ts"
+import { isBytes } from "../model/realms.ts"
 import { toWireBytes } from "./bytes.ts"
 import { FilesystemRpcs } from "./protocol.ts"
 
@@ -58,8 +59,8 @@ const time: Conversion = {
 }
 
 const bytes: Conversion = {
-  encode: (value) => (value instanceof Uint8Array ? toWireBytes(value) : undefined),
-  decode: (value) => (value instanceof Uint8Array ? value : undefined)
+  encode: (value) => (isBytes(value) ? toWireBytes(value) : undefined),
+  decode: (value) => (isBytes(value) ? value : undefined)
 }
 
 const both = (make: (direction: keyof Conversion) => Convert): Conversion => ({

@@ -9,6 +9,7 @@ import * as RpcClient from "effect/rpc/RpcClient"
 import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as RpcServer from "effect/rpc/RpcServer"
 import { connect, createServer, type Server, type Socket } from "node:net"
+import { runInNewContext } from "node:vm"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Frames from "../../src/remote/frames.ts"
@@ -420,6 +421,33 @@ describe("a stream that is written", () => {
       assert.isBelow(process.memoryUsage().arrayBuffers - before, 20 * 1024 * 1024)
     })
   )
+})
+
+describe("bytes of another realm", () => {
+  for (const size of [10, 100_000, 600_000]) {
+    it.live(`are written and read: ${size} bytes`, () =>
+      Effect.gen(function* () {
+        const foreign = runInNewContext(`new Uint8Array(${size}).fill(7)`) as Uint8Array
+        assert.notInstanceOf(foreign, Uint8Array)
+        const backend = yield* InMemory.make()
+        const foreignReads: Backend = {
+          ...backend,
+          perform: undefined,
+          open: (path) =>
+            Effect.map(backend.open(path), (handle) => ({
+              ...handle,
+              read: (offset, length) => Effect.map(handle.read(offset, length), ({ length }) => foreign.subarray(0, length))
+            }))
+        }
+        const fs = yield* remote(yield* serve(make(foreignReads)))
+        yield* fs.writeBytes("a.bin", foreign)
+        yield* Stream.run(Stream.make(foreign), fs.sink("b.bin"))
+        for (const path of ["a.bin", "b.bin"]) {
+          assert.strictEqual(Buffer.compare((yield* fs.readBytes(path)).content, new Uint8Array(size).fill(7)), 0, path)
+        }
+      })
+    )
+  }
 })
 
 describe("a client of a server that sends garbage", () => {
