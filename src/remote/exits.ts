@@ -51,6 +51,7 @@ const kinds: ReadonlySet<unknown> = new Set(Kind.literals)
 const kind: Convert = (value) => (kinds.has(value) ? value : undefined)
 const flag: Convert = (value) => (typeof value === "boolean" ? value : undefined)
 const integer: Convert = (value) => (Number.isSafeInteger(value) ? value : undefined)
+const size: Convert = (value) => (Number.isSafeInteger(value) && (value as number) >= 0 ? value : undefined)
 const text: Convert = (value) => (typeof value === "string" ? value : undefined)
 
 const time: Conversion = {
@@ -73,7 +74,7 @@ const stat = both((direction) =>
     ["kind", true, kind],
     ["isFile", true, flag],
     ["isDirectory", true, flag],
-    ["sizeBytes", true, integer],
+    ["sizeBytes", true, size],
     ["createdAt", false, time[direction]],
     ["modifiedAt", false, time[direction]],
     ["mode", false, integer],
