@@ -16,7 +16,7 @@ import * as Request from "../port/Request.ts"
 import { BringingBack, TakingBack } from "../port/Rules.ts"
 import * as Locks from "../runtime/locks.ts"
 import type { Connection } from "./connection.ts"
-import { collectBounded } from "./parts.ts"
+import { collectBounded, isSegment } from "./parts.ts"
 import { type Info, maxContentBytes, type WireStat } from "./protocol.ts"
 
 const statOf = (stat: WireStat, path: FsPath): FileStat => ({ path, ...stat })
@@ -85,9 +85,6 @@ const maxReadAheadBytes = 4 * 1024 * 1024
 const maxListedEntries = 2_000_000
 
 const tooManyComponents = ioError("the server described more entries than the path has")
-
-/** Tests whether a name is one segment that stays inside its directory. */
-const isSegment = (name: string): boolean => name !== "" && name !== "." && name !== ".." && !name.includes("/")
 
 /** Refuses names that lead out of the directory, because the client may use the names on another filesystem, as in a copy. */
 const checkChildren = (children: ReadonlyArray<Child>): Effect.Effect<ReadonlyArray<Child>, Fault> => {

@@ -397,6 +397,29 @@ describe("a client of a hostile server", () => {
     )
   }
 
+  for (const [path, name] of [
+    ["../../etc/passwd", "passwd"],
+    ["/etc/passwd", "passwd"],
+    ["a/./b", "b"],
+    ["a//b", "b"],
+    ["a/..", ".."],
+    ["a/", ""],
+    ["", ""],
+    [".", "."],
+    ["a/b", "c"],
+    ["a/b", "../b"]
+  ] as const) {
+    it.live(`a walk with the path ${JSON.stringify(path)} and the name ${JSON.stringify(name)} is refused`, () =>
+      Effect.gen(function* () {
+        for (const addressable of [true, false]) {
+          const entry = { path, name, kind: "file" as const, isFile: true, isDirectory: false, addressable }
+          const fs = yield* forged({ walk: () => Stream.succeed({ entries: [entry], skips: [] }) })
+          assert.strictEqual((yield* Effect.flip(Stream.runDrain(fs.walk())))._tag, "IoError")
+        }
+      })
+    )
+  }
+
   it.live("a search whose answer is incomplete fails with IoError", () =>
     Effect.gen(function* () {
       const fs = yield* forged({
