@@ -23,8 +23,9 @@ const statOf = (stat: WireStat, path: FsPath): FileStat => ({ path, ...stat })
 
 type WireWhole = { readonly stat: WireStat; readonly bytes: Uint8Array } | null
 
-const wholeOf = (whole: WireWhole, path: FsPath): Whole | undefined =>
-  whole === null ? undefined : { stat: statOf(whole.stat, path), bytes: whole.bytes }
+/** Returns a file that the server has sent. A file with more bytes than asked for counts as not sent. */
+const wholeOf = (whole: WireWhole, path: FsPath, maxBytes: number): Whole | undefined =>
+  whole === null || whole.bytes.length > maxBytes ? undefined : { stat: statOf(whole.stat, path), bytes: whole.bytes }
 
 const ifMatchOf = ({ ifMatch }: { readonly ifMatch?: string | null | undefined }) => (ifMatch === undefined ? {} : { ifMatch })
 
@@ -196,10 +197,12 @@ export const make = (connection: Connection, info: Info): Backend => {
   const handlers: Request.Handlers = {
     Stat: ({ path }) => Effect.map(stat(path), Option.some),
     Read: ({ maxBytes, path }) =>
-      Effect.map(ask(path, send("port.read", { path, maxBytes })), (whole) => Option.fromUndefinedOr(wholeOf(whole, path))),
+      Effect.map(ask(path, send("port.read", { path, maxBytes })), (whole) =>
+        Option.fromUndefinedOr(wholeOf(whole, path, maxBytes))
+      ),
     ReadMany: ({ maxBytes, paths }) =>
       Effect.map(ask("", send("port.readMany", { paths, maxBytes })), (wholes) =>
-        Option.some(wholes.map((whole, index) => wholeOf(whole, paths[index]!)))
+        Option.some(paths.map((path, index) => wholeOf(wholes[index] ?? null, path, maxBytes)))
       ),
     RemoveTree: ({ path }) =>
       Effect.map(

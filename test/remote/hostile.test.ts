@@ -15,6 +15,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import type { Backend } from "../../src/port/Backend.ts"
+import * as Request from "../../src/port/Request.ts"
 import * as Address from "../../src/remote/address.ts"
 import * as Changes from "../../src/remote/changes.ts"
 import { Authentication, FilesystemRpcs } from "../../src/remote/protocol.ts"
@@ -419,6 +420,24 @@ describe("a client of a hostile server", () => {
       })
     )
   }
+
+  it.live("a file that is longer than the client's limits is refused, whatever the server calls its size", () =>
+    Effect.gen(function* () {
+      const stat = { kind: "file" as const, isFile: true, isDirectory: false, sizeBytes: 3 }
+      const whole = { stat, bytes: new Uint8Array(5_000) }
+      const fs = yield* forged({
+        "port.read": () => Effect.succeed(whole),
+        "port.readMany": () => Effect.succeed([whole, whole, whole])
+      })
+      const limited = Effect.provideService(Limits.Limits, { ...Limits.standard, maxReadBytes: 100, maxFileSize: 100 })
+      for (const read of [fs.readString("a"), fs.readBytes("a"), fs.read("a")]) {
+        assert.strictEqual((yield* Effect.exit(limited(read as Effect.Effect<unknown, unknown>)))._tag, "Failure")
+      }
+      const perform = Request.performing(fs.port, "ReadMany")!
+      const paths = ["a", "b"] as Array<FsPath>
+      assert.deepStrictEqual(yield* perform({ _tag: "ReadMany", paths, maxBytes: 100 }), Option.some([undefined, undefined]))
+    })
+  )
 
   it.live("a search whose answer is incomplete fails with IoError", () =>
     Effect.gen(function* () {
