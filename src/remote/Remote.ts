@@ -6,7 +6,7 @@
  *
  * - A call is one request. Searches, walks, versions and copies run on the server.
  * - Each change has an id. If the answer is lost, the client sends the change again. For five minutes, the server then
- *   repeats its answer instead of the change.
+ *   repeats its answer instead of the change. The client does not send a change again later, even with a longer timeout.
  * - An interrupted call is interrupted on the server too. If a client disappears while it streams content to a file, the file
  *   keeps its old content.
  * - If the server does not answer in time, a call fails with `Unavailable`. A change may then have been made.

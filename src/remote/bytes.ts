@@ -9,6 +9,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as SchemaGetter from "effect/SchemaGetter"
 import * as SchemaIssue from "effect/SchemaIssue"
+import { isBytes } from "../model/realms.ts"
 
 /** The maximum depth of bytes in a message: `exit.value[INDEX].bytes`. */
 export const maxDepth = 4
@@ -70,7 +71,7 @@ export const withOwnBytes = <A>(message: A, depth = 0): A => {
 }
 
 /** The form of bytes in a message: a `Uint8Array`, or Base64. */
-const Wire = Schema.declare((value): value is Uint8Array | string => value instanceof Uint8Array || typeof value === "string", {
+const Wire = Schema.declare((value): value is Uint8Array | string => isBytes(value) || typeof value === "string", {
   expected: "bytes, or a text in Base64",
   toCodecJson: () => undefined
 })
@@ -90,8 +91,9 @@ export const toWireBytes = (bytes: Uint8Array): Uint8Array | string =>
 
 const toWire = SchemaGetter.transform(toWireBytes)
 
-/** The schema of the bytes in messages. */
-export const Bytes = Schema.Uint8Array.annotate({
+/** The schema of the bytes in messages. Accepts bytes of any realm. */
+export const Bytes = Schema.declare(isBytes, {
+  expected: "Uint8Array",
   toCodecJson: () => Schema.link<Uint8Array>()(Wire, { decode: fromWire, encode: toWire })
 })
 

@@ -5,18 +5,18 @@
  * interrupt it.
  */
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import { type FsError, InvalidArgument, Unavailable } from "../model/FsError.ts"
-import { elapsedMillis } from "../runtime/elapsed.ts"
+import { elapsedMillis, elapsedOf } from "../runtime/elapsed.ts"
 import { hasher } from "../runtime/hash.ts"
+import { rememberedMillis } from "./protocol.ts"
 
-/** The time for which the server remembers an answer, in milliseconds. With more than `maxRemembered`, it forgets the oldest. */
-const rememberedMillis = 5 * 60_000
-
+/** The maximum number of answers that the server remembers. With more, it forgets the oldest. */
 const maxRemembered = 100_000
 
 /** The maximum number of characters in all long answers together, such as the diffs of edits. */
@@ -28,7 +28,8 @@ const longAnswer = 1024
 export interface Change {
   /** The digest of the request. */
   readonly request: string | undefined
-  readonly startedAt: number
+  /** The time of the end, or of the start until then. The changes that have ended are in the order of this time. */
+  at: number
   fiber: Fiber.Fiber<unknown, unknown> | undefined
   exit: Exit.Exit<unknown, unknown> | undefined
   characters: number
@@ -120,7 +121,7 @@ export const make = (scope: Scope.Scope, around?: Around, long: LongAnswers = ma
 
   const forget = (now: number): void => {
     for (const [id, change] of changes) {
-      if (changes.size <= maxRemembered && now - change.startedAt < rememberedMillis) return
+      if (changes.size <= maxRemembered && now - change.at < rememberedMillis) return
       // A running change is never forgotten, because a repetition would then run it twice.
       if (change.exit !== undefined) {
         dropAnswer(change)
@@ -129,7 +130,11 @@ export const make = (scope: Scope.Scope, around?: Around, long: LongAnswers = ma
     }
   }
 
-  const end = (change: Change, exit: Exit.Exit<unknown, unknown>): void => {
+  const end = (id: string, change: Change, exit: Exit.Exit<unknown, unknown>, now: number): void => {
+    // A client of a long change has as much time to ask for its answer again.
+    changes.delete(id)
+    changes.set(id, change)
+    change.at = now
     change.exit = exit
     change.fiber = undefined
     change.characters = charactersOf(exit)
@@ -149,6 +154,7 @@ export const make = (scope: Scope.Scope, around?: Around, long: LongAnswers = ma
       Effect.flatMap(elapsedMillis, (now) =>
         Effect.withFiber((caller): Effect.Effect<A, E | InvalidArgument | Unavailable> => {
           forget(now)
+          const clock = caller.getRef(Clock.Clock)
           const request = caller.getRef(CurrentRequest)
           const known = changes.get(id)
           if (known !== undefined && known.request !== request && known.request !== cancelled) {
@@ -168,10 +174,10 @@ export const make = (scope: Scope.Scope, around?: Around, long: LongAnswers = ma
               ? change
               : (around(id, request, change) as Effect.Effect<A, E | InvalidArgument | Unavailable>)
           return Effect.flatMap(Effect.forkIn(wrapped, scope), (fiber) => {
-            const record: Change = { request, fiber, exit: undefined, startedAt: now, characters: 0 }
+            const record: Change = { request, fiber, exit: undefined, at: now, characters: 0 }
             changes.set(id, record)
             // A synchronous change may have ended already.
-            fiber.addObserver((exit) => end(record, exit))
+            fiber.addObserver((exit) => end(id, record, exit, elapsedOf(clock)))
             return Fiber.join(fiber)
           })
         })
@@ -182,7 +188,7 @@ export const make = (scope: Scope.Scope, around?: Around, long: LongAnswers = ma
         const known = changes.get(id)
         if (known?.fiber !== undefined) return Effect.asVoid(Fiber.interrupt(known.fiber))
         if (known === undefined) {
-          changes.set(id, { request: cancelled, fiber: undefined, exit: Exit.interrupt(), startedAt: now, characters: 0 })
+          changes.set(id, { request: cancelled, fiber: undefined, exit: Exit.interrupt(), at: now, characters: 0 })
         }
         return Effect.void
       })

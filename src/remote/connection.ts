@@ -23,7 +23,7 @@ import { type Fault, type FsError, toFault } from "../model/FsError.ts"
 import { elapsedMillis } from "../runtime/elapsed.ts"
 import { randomUUID } from "../runtime/node.ts"
 import { instanceHeader, lineageHeader, workspaceHeader } from "./choice.ts"
-import { FilesystemRpcs, type Info } from "./protocol.ts"
+import { FilesystemRpcs, type Info, rememberedMillis } from "./protocol.ts"
 
 export type Client = RpcClient.RpcClient.Flat<RpcGroup.Rpcs<typeof FilesystemRpcs>, RpcClientError>
 
@@ -69,6 +69,16 @@ const lost = (detail: string): Fault => ({ ...unavailable(detail), isLost: true 
 const restarted: Fault = unavailable(
   "the server was restarted and does not know whether it made the change; read the file to see the result"
 )
+
+const forgotten: Fault = unavailable(
+  "the connection was lost for minutes, so the server may no longer know whether it made the change; read the file to see the result"
+)
+
+/**
+ * The time, in milliseconds, after which the server may have forgotten the answer of a change. It is shorter than the server's,
+ * because the repetition takes time too.
+ */
+const repeatableMillis = rememberedMillis - 60_000
 
 const isLost = (fault: Fault): boolean => fault["isLost"] === true
 
@@ -243,10 +253,18 @@ export const over = Effect.fnUntraced(function* (client: Client, options: Option
   const bounded = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | Fault> =>
     Effect.timeoutOrElse(effect, { duration: timeoutMillis, orElse: () => Effect.fail(silent) })
 
+  /** The last time when the server answered a question about running requests. */
+  let aliveAt = -Infinity
+  const heard = Effect.map(elapsedMillis, (now) => void (aliveAt = now))
   const watch = makeWatch(
     timeoutMillis,
     yield* Effect.context<never>(),
-    bounded(Effect.suspend(() => Effect.mapError(send("port.info", {}), toPlainFault(""))))
+    bounded(
+      Effect.tap(
+        Effect.suspend(() => Effect.mapError(send("port.info", {}), toPlainFault(""))),
+        heard
+      )
+    )
   )
 
   const attempt = <A>(path: string, request: Effect.Effect<A, FsError | RpcClientError>): Effect.Effect<A, Fault> =>
@@ -287,12 +305,21 @@ export const over = Effect.fnUntraced(function* (client: Client, options: Option
       }
     )
 
+  /** Fails if the server may have forgotten a change, which it would then make a second time. */
+  const checkMemory = (sentAt: number): Effect.Effect<void, Fault> =>
+    Effect.flatMap(elapsedMillis, (now) =>
+      isShared || now - Math.max(sentAt, aliveAt) < repeatableMillis ? Effect.void : Effect.fail(forgotten)
+    )
+
   const change: Connection["change"] = (path, request) =>
-    Effect.suspend(() => {
+    Effect.flatMap(elapsedMillis, (sentAt) => {
       const id = nextId()
       const begun = instance
       const repeated = begun === undefined ? request(id) : RpcClient.withHeaders(request(id), { [instanceHeader]: begun })
-      const repetition = Effect.andThen(checkInstance(begun), attempt(path, repeated))
+      const repetition = Effect.andThen(
+        checkMemory(sentAt),
+        Effect.andThen(checkInstance(begun), Effect.andThen(checkMemory(sentAt), attempt(path, repeated)))
+      )
       return Effect.onInterrupt(repeatable(path, request(id), repetition), () =>
         Effect.ignore(bounded(send("port.cancel", { id })))
       )

@@ -14,6 +14,7 @@ import * as SchemaParser from "effect/SchemaParser"
 import * as Rpc from "effect/rpc/Rpc"
 import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import { Kind } from "../model/Entry.ts"
+import { isBytes } from "../model/realms.ts"
 import { toWireBytes } from "./bytes.ts"
 import { FilesystemRpcs } from "./protocol.ts"
 
@@ -28,7 +29,8 @@ interface Conversion {
 /** Fields in the order of the schema: the name, whether each value has the field, and the conversion of the field. */
 type Fields = ReadonlyArray<readonly [name: string, isRequired: boolean, convert: Convert]>
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const struct =
   (fields: Fields): Convert =>
@@ -49,6 +51,7 @@ const kinds: ReadonlySet<unknown> = new Set(Kind.literals)
 const kind: Convert = (value) => (kinds.has(value) ? value : undefined)
 const flag: Convert = (value) => (typeof value === "boolean" ? value : undefined)
 const integer: Convert = (value) => (Number.isSafeInteger(value) ? value : undefined)
+const size: Convert = (value) => (Number.isSafeInteger(value) && (value as number) >= 0 ? value : undefined)
 const text: Convert = (value) => (typeof value === "string" ? value : undefined)
 
 const time: Conversion = {
@@ -57,8 +60,8 @@ const time: Conversion = {
 }
 
 const bytes: Conversion = {
-  encode: (value) => (value instanceof Uint8Array ? toWireBytes(value) : undefined),
-  decode: (value) => (value instanceof Uint8Array ? value : undefined)
+  encode: (value) => (isBytes(value) ? toWireBytes(value) : undefined),
+  decode: (value) => (isBytes(value) ? value : undefined)
 }
 
 const both = (make: (direction: keyof Conversion) => Convert): Conversion => ({
@@ -71,7 +74,7 @@ const stat = both((direction) =>
     ["kind", true, kind],
     ["isFile", true, flag],
     ["isDirectory", true, flag],
-    ["sizeBytes", true, integer],
+    ["sizeBytes", true, size],
     ["createdAt", false, time[direction]],
     ["modifiedAt", false, time[direction]],
     ["mode", false, integer],

@@ -61,6 +61,9 @@ export const split = <A>(values: ReadonlyArray<A>, lengthOf: (value: A) => numbe
   return out
 }
 
+/** Tests whether a name is one segment that stays inside its directory. */
+export const isSegment = (name: string): boolean => name !== "" && name !== "." && name !== ".." && !name.includes("/")
+
 export const checkMatches = (operation: string, matches: ReadonlyArray<GrepMatch>): Effect.Effect<void, IoError> => {
   const tooLong = matches.find((match) => lengthOfMatch(match) > maxMatchLength)
   return tooLong === undefined

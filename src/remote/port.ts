@@ -16,15 +16,16 @@ import * as Request from "../port/Request.ts"
 import { BringingBack, TakingBack } from "../port/Rules.ts"
 import * as Locks from "../runtime/locks.ts"
 import type { Connection } from "./connection.ts"
-import { collectBounded } from "./parts.ts"
+import { collectBounded, isSegment } from "./parts.ts"
 import { type Info, maxContentBytes, type WireStat } from "./protocol.ts"
 
 const statOf = (stat: WireStat, path: FsPath): FileStat => ({ path, ...stat })
 
 type WireWhole = { readonly stat: WireStat; readonly bytes: Uint8Array } | null
 
-const wholeOf = (whole: WireWhole, path: FsPath): Whole | undefined =>
-  whole === null ? undefined : { stat: statOf(whole.stat, path), bytes: whole.bytes }
+/** Returns a file that the server has sent. A file with more bytes than asked for counts as not sent. */
+const wholeOf = (whole: WireWhole, path: FsPath, maxBytes: number): Whole | undefined =>
+  whole === null || whole.bytes.length > maxBytes ? undefined : { stat: statOf(whole.stat, path), bytes: whole.bytes }
 
 const ifMatchOf = ({ ifMatch }: { readonly ifMatch?: string | null | undefined }) => (ifMatch === undefined ? {} : { ifMatch })
 
@@ -43,6 +44,16 @@ const rulesOf = (info: Info): Rules => ({
 const makePieces = <E>(send: (bytes: Uint8Array) => Effect.Effect<void, E>) => {
   let piece: Uint8Array | undefined
   let used = 0
+  /** The size of the next piece. It grows with the stream, because many short or slow streams may be open. */
+  let capacity = 0
+  const reserve = (length: number): Uint8Array => {
+    const size = used + length
+    if (piece !== undefined && size <= piece.length) return piece
+    if (size > capacity) capacity = Math.min(maxContentBytes, Math.max(size, 2 * capacity))
+    const larger = new Uint8Array(capacity)
+    if (piece !== undefined) larger.set(piece.subarray(0, used))
+    return (piece = larger)
+  }
   const flush = Effect.suspend(() => {
     if (piece === undefined || used === 0) return Effect.void
     const bytes = piece.subarray(0, used)
@@ -60,8 +71,7 @@ const makePieces = <E>(send: (bytes: Uint8Array) => Effect.Effect<void, E>) => {
         yield* send(part)
         continue
       }
-      piece ??= new Uint8Array(maxContentBytes)
-      piece.set(part, used)
+      reserve(part.length).set(part, used)
       used += part.length
       if (used === maxContentBytes) yield* flush
     }
@@ -76,9 +86,6 @@ const maxReadAheadBytes = 4 * 1024 * 1024
 const maxListedEntries = 2_000_000
 
 const tooManyComponents = ioError("the server described more entries than the path has")
-
-/** Tests whether a name is one segment that stays inside its directory. */
-const isSegment = (name: string): boolean => name !== "" && name !== "." && name !== ".." && !name.includes("/")
 
 /** Refuses names that lead out of the directory, because the client may use the names on another filesystem, as in a copy. */
 const checkChildren = (children: ReadonlyArray<Child>): Effect.Effect<ReadonlyArray<Child>, Fault> => {
@@ -190,10 +197,12 @@ export const make = (connection: Connection, info: Info): Backend => {
   const handlers: Request.Handlers = {
     Stat: ({ path }) => Effect.map(stat(path), Option.some),
     Read: ({ maxBytes, path }) =>
-      Effect.map(ask(path, send("port.read", { path, maxBytes })), (whole) => Option.fromUndefinedOr(wholeOf(whole, path))),
+      Effect.map(ask(path, send("port.read", { path, maxBytes })), (whole) =>
+        Option.fromUndefinedOr(wholeOf(whole, path, maxBytes))
+      ),
     ReadMany: ({ maxBytes, paths }) =>
       Effect.map(ask("", send("port.readMany", { paths, maxBytes })), (wholes) =>
-        Option.some(wholes.map((whole, index) => wholeOf(whole, paths[index]!)))
+        Option.some(paths.map((path, index) => wholeOf(wholes[index] ?? null, path, maxBytes)))
       ),
     RemoveTree: ({ path }) =>
       Effect.map(

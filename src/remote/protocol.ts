@@ -49,6 +49,9 @@ export const maxMatchLength = 8 * 1024 * 1024
 /** The maximum number of entries in one message. */
 export const maxPartEntries = 2000
 
+/** The time for which the server remembers the answer of a change, in milliseconds. */
+export const rememberedMillis = 5 * 60_000
+
 /** Checks the bearer token of each request. */
 export class Authentication extends RpcMiddleware.Service<Authentication>()("fs-algebra/remote/Authentication", {
   error: AccessDenied
@@ -56,6 +59,9 @@ export class Authentication extends RpcMiddleware.Service<Authentication>()("fs-
 
 const Path = Schema.String
 const flag = Schema.optionalKey(Schema.Boolean)
+/** The size of an entry in bytes. A snapshot adds sizes up, so a negative one would hide others from its limit. */
+const Size = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const size = Schema.optionalKey(Size)
 /** A number that is not NaN. A limit of NaN would refuse nothing. */
 const Amount = Schema.Number.check(Schema.makeFilter((value) => !Number.isNaN(value) || "must be a number"))
 const count = Schema.optionalKey(Amount)
@@ -119,7 +125,7 @@ const SkippedEntry = Schema.Struct({
 
 /** A part of a glob's matches. The last part also has the other fields of the result. */
 const GlobPart = Schema.Struct({
-  matches: Schema.Array(GlobMatch),
+  matches: Schema.Array(Schema.Struct({ ...GlobMatch.fields, sizeBytes: size })),
   skips: Schema.Array(SkippedEntry),
   end: Schema.optionalKey(Schema.Struct({ truncated: Schema.Boolean, next: text, skipped: Skipped }))
 })
@@ -137,7 +143,10 @@ const GrepPart = Schema.Struct({
     })
   )
 })
-const WalkPart = Schema.Struct({ entries: Schema.Array(FileEntry), skips: Schema.Array(SkippedEntry) })
+const WalkPart = Schema.Struct({
+  entries: Schema.Array(Schema.Struct({ ...FileEntry.fields, sizeBytes: size })),
+  skips: Schema.Array(SkippedEntry)
+})
 export interface SkippedEntry extends Schema.Schema.Type<typeof SkippedEntry> {}
 export interface GlobPart extends Schema.Schema.Type<typeof GlobPart> {}
 export interface GrepPart extends Schema.Schema.Type<typeof GrepPart> {}
@@ -231,6 +240,7 @@ const { path: _, ...statFields } = FileStat.fields
 /** A stat without its path, because the client knows the path. */
 const Stat = Schema.Struct({
   ...statFields,
+  sizeBytes: Size,
   createdAt: Schema.optionalKey(Instant),
   modifiedAt: Schema.optionalKey(Instant)
 })
@@ -241,7 +251,7 @@ const Child = Schema.Struct({
   kind: Kind,
   addressable: Schema.Boolean,
   key: text,
-  sizeBytes: Schema.optionalKey(Schema.Int)
+  sizeBytes: size
 })
 const Whole = Schema.Struct({ stat: Stat, bytes: Bytes })
 

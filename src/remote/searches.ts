@@ -8,12 +8,13 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
+import type { FileEntry } from "../model/Entry.ts"
 import { ioError } from "../model/Fault.ts"
 import { type Fault, type FsError, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { Limits, type LimitsShape } from "../model/Limits.ts"
 import type { Connection } from "./connection.ts"
-import { collectBounded, tooLongCode } from "./parts.ts"
+import { collectBounded, isSegment, tooLongCode } from "./parts.ts"
 import {
   type CallLimits,
   GlobOptions,
@@ -56,6 +57,17 @@ const report = (skips: ReadonlyArray<SkippedEntry>, onSkip: OnSkip): void => {
   if (onSkip !== undefined) for (const { path, why } of skips) onSkip(path, why)
 }
 
+/** Refuses paths that lead out of the walked directory, because the caller may use them on another filesystem. */
+const checkEntries = (entries: ReadonlyArray<FileEntry>): Effect.Effect<ReadonlyArray<FileEntry>, Fault> => {
+  const wrong = entries.find(({ addressable, name, path }) => {
+    const segments = path.split("/")
+    return segments.at(-1) !== name || !segments.every(isSegment) || (addressable && FsPath.parse(path) !== path)
+  })
+  return wrong === undefined
+    ? Effect.succeed(entries)
+    : Effect.fail(ioError(`the server found the path ${JSON.stringify(wrong.path)}, which no entry can have`))
+}
+
 export const make = (connection: Connection, derived: Algebra): Algebra => {
   const { change, ask, send, stream } = connection
   const { locks, rules } = derived.port
@@ -71,7 +83,7 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
     path: string,
     onSkip: OnSkip,
     request: (limits: CallLimits) => Parameters<typeof stream<Part>>[1],
-    valuesOf: (part: Part) => ReadonlyArray<A>
+    valuesOf: (part: Part) => Effect.Effect<ReadonlyArray<A>, Fault>
   ): Stream.Stream<A, E> =>
     Stream.unwrap(
       Effect.withFiber((fiber) => {
@@ -80,7 +92,7 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
           return array
         })
         return Effect.succeed(
-          Stream.mapError(Stream.flattenIterable(Stream.map(received, valuesOf)), failWith<E>(operation, path))
+          Stream.mapError(Stream.flattenIterable(Stream.mapEffect(received, valuesOf)), failWith<E>(operation, path))
         )
       })
     )
@@ -138,7 +150,7 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
         at,
         onSkip,
         (limits) => send("walk", { limits, path: at, options: rest, ...skipsOf(onSkip) }),
-        ({ entries }) => entries
+        ({ entries }) => checkEntries(entries)
       )
     },
     glob: (pattern, options) => {
@@ -164,7 +176,7 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
         pathOf(rest),
         onSkip,
         (limits) => send("globStream", { limits, pattern, options: rest, ...skipsOf(onSkip) }),
-        ({ matches }) => matches
+        ({ matches }) => Effect.succeed(matches)
       )
     },
     grep: (pattern, options) => {
@@ -195,7 +207,7 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
         pathOf(rest),
         onSkip,
         (limits) => send("grepStream", { limits, pattern: text, options: rest, ...skipsOf(onSkip) }),
-        ({ matches }) => matches
+        ({ matches }) => Effect.succeed(matches)
       )
     },
     version: (path) =>

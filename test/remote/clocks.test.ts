@@ -1,14 +1,20 @@
 /** Tests Remote with clocks that differ and jump. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import { RpcClientDefect, RpcClientError } from "effect/rpc/RpcClientError"
+import * as TestClock from "effect/testing/TestClock"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import { around } from "../../src/port/Backend.ts"
 import { isMutation } from "../../src/port/Operation.ts"
+import * as Connection from "../../src/remote/connection.ts"
 import * as Remote from "../../src/remote/Remote.ts"
 import { jumpingClock } from "../jumpingClock.ts"
+import { eventually } from "./eventually.ts"
 import { cases } from "./operations.ts"
 import { pathOf, relay } from "./relay.ts"
 import { unixAddress } from "./transports.ts"
@@ -86,7 +92,65 @@ describe("a change whose answer is lost", () => {
   }
 })
 
+/** A connection to a server with one instance. `makes` answers changes. While `isDown` is true, all answers are lost. */
+const connectionTo = (isDown: () => boolean, makes: Effect.Effect<void, RpcClientError>, timeout: Duration.Input) =>
+  Connection.over(
+    ((tag: string) =>
+      Effect.suspend(() =>
+        isDown() ? Effect.fail(lost) : tag === "port.info" ? Effect.succeed({ instance: "one" }) : makes
+      )) as unknown as Connection.Client,
+    { timeout }
+  )
+
+const lost = new RpcClientError({ reason: new RpcClientDefect({ message: "lost", cause: undefined }) })
+
+const changeOf = ({ change, send }: Connection.Connection) => change("a", (id) => send("port.makeDirectory", { id, path: "a" }))
+
 describe("a client", () => {
+  it.effect("does not repeat a change that the server may have forgotten, even before the timeout", () =>
+    Effect.gen(function* () {
+      let made = 0
+      let isDown = false
+      const makes = Effect.suspend(() => {
+        if (made++ > 0) return Effect.void
+        isDown = true
+        return Effect.fail(lost)
+      })
+      const connection = yield* connectionTo(() => isDown, makes, "10 minutes")
+      const error = yield* Effect.forkChild(Effect.flip(changeOf(connection)))
+      yield* TestClock.adjust("6 minutes")
+      isDown = false
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* Fiber.join(error))._tag, "Unavailable")
+      assert.strictEqual(made, 1)
+    })
+  )
+
+  it.live("repeats a change that took an hour, if the server answered meanwhile", () =>
+    Effect.gen(function* () {
+      const real = yield* Clock.Clock
+      let ahead = 0n
+      let questions = 0
+      let attempts = 0
+      const makes = Effect.suspend(() => {
+        if (attempts++ > 0) return Effect.void
+        ahead = BigInt(hour) * 1_000_000n
+        const before = questions
+        return Effect.andThen(eventually(Effect.sync(() => questions > before + 1)), Effect.fail(lost))
+      })
+      const clock = Object.create(real, {
+        monotonicTimeNanosUnsafe: { value: () => real.monotonicTimeNanosUnsafe() + ahead },
+        monotonicTimeNanos: { value: Effect.sync(() => real.monotonicTimeNanosUnsafe() + ahead) }
+      }) as Clock.Clock
+      const isDown = () => {
+        questions++
+        return false
+      }
+      yield* Effect.flatMap(connectionTo(isDown, makes, "50 millis"), changeOf).pipe(Effect.provideService(Clock.Clock, clock))
+      assert.strictEqual(attempts, 2)
+    })
+  )
+
   it.live("does not repeat a change after the timeout, even if its clock was set back", () =>
     Effect.gen(function* () {
       const { atClient, client, cut, fs, hooks, local, refuse } = yield* parties("1 second")

@@ -4,6 +4,7 @@ import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Rpc from "effect/rpc/Rpc"
+import * as RpcSchema from "effect/rpc/RpcSchema"
 import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import { Unavailable } from "../../src/model/FsError.ts"
 import { codecFor } from "../../src/remote/exits.ts"
@@ -64,7 +65,10 @@ const odd: ReadonlyArray<unknown> = [
   DateTime.makeZonedUnsafe(0, { timeZone: "UTC" }),
   stat,
   { stat, bytes },
-  { ...stat, unknown: 1 }
+  { ...stat, unknown: 1 },
+  // A worker thread can send an array with names.
+  Object.assign([], stat),
+  Object.assign([], { _tag: "Success", value: bytes })
 ]
 
 const answers: Readonly<Record<(typeof tags)[number], ReadonlyArray<unknown>>> = {
@@ -122,6 +126,38 @@ describe("answers of the server", () => {
       assert.isAbove(accepted, 0)
     })
   }
+
+  it("with a negative size are refused", () => {
+    const child = { name: "a", path: "a", kind: "file", isFile: true, isDirectory: false, addressable: true }
+    const parts = { walk: { entries: [child], skips: [] }, glob: { matches: [child], skips: [] } }
+    for (const sizeBytes of [-1, 0]) {
+      const decoded = [
+        ...tags.slice(0, 6).flatMap((tag) =>
+          answers[tag]
+            .filter((answer) => JSON.stringify(answer)?.includes("sizeBytes"))
+            .map((answer) => {
+              const wire = JSON.stringify(encoders(tag)[0]!(Exit.succeed(answer)).value).replace(
+                '"sizeBytes":4096',
+                `"sizeBytes":${sizeBytes}`
+              )
+              return decoders(tag)[0]!(JSON.parse(wire))
+            })
+        ),
+        ...(["walk", "glob", "port.listAll"] as const).map((tag) => {
+          const { successSchema } = FilesystemRpcs.requests.get(tag)!
+          assert.isTrue(RpcSchema.isStreamSchema(successSchema))
+          const schema = (successSchema as unknown as { readonly success: Codec }).success
+          const part = JSON.stringify(tag === "port.listAll" ? [child] : parts[tag])
+          return resultOf(
+            Schema.decodeUnknownResult(schema),
+            JSON.parse(part.replace('"kind"', `"sizeBytes":${sizeBytes},"kind"`))
+          )
+        })
+      ]
+      assert.lengthOf(decoded, 11)
+      for (const result of decoded) assert.property(result, sizeBytes < 0 ? "message" : "value")
+    }
+  })
 
   it("with a name of Object.prototype are no answers", () => {
     for (const json of ['{"__proto__":{"_tag":"Success","value":null}}', '{"_tag":"Success","constructor":null}']) {

@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
+import * as TestClock from "effect/testing/TestClock"
 import * as RpcClient from "effect/rpc/RpcClient"
 import * as RpcServer from "effect/rpc/RpcServer"
 import { connect } from "node:net"
@@ -14,6 +15,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import type { Backend } from "../../src/port/Backend.ts"
+import * as Request from "../../src/port/Request.ts"
 import * as Address from "../../src/remote/address.ts"
 import * as Changes from "../../src/remote/changes.ts"
 import { Authentication, FilesystemRpcs } from "../../src/remote/protocol.ts"
@@ -88,6 +90,31 @@ describe("a server with hostile clients", () => {
       assert.lengthOf(runs, 20)
       for (let index = 0; index < 110_000; index++) yield* changes.cancel(`c${index}`)
       assert.isAtMost(changes.size().changes, 100_001)
+    })
+  )
+
+  it.effect("the answer of a long change is remembered for five minutes after its end", () =>
+    Effect.gen(function* () {
+      const changes = Changes.make(yield* Effect.scope)
+      let runs = 0
+      const long = changes.run(
+        "long",
+        Effect.andThen(
+          Effect.sleep("1 hour"),
+          Effect.sync(() => ++runs)
+        )
+      )
+      const first = yield* Effect.forkChild(long)
+      yield* TestClock.adjust("30 minutes")
+      yield* changes.run("short", Effect.void)
+      yield* TestClock.adjust("30 minutes")
+      assert.strictEqual(yield* Fiber.join(first), 1)
+      yield* TestClock.adjust("4 minutes")
+      const again = yield* Effect.forkChild(long)
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(yield* Fiber.join(again), 1)
+      yield* changes.run("next", Effect.void)
+      assert.strictEqual(changes.size().changes, 1)
     })
   )
 
@@ -370,6 +397,47 @@ describe("a client of a hostile server", () => {
       })
     )
   }
+
+  for (const [path, name] of [
+    ["../../etc/passwd", "passwd"],
+    ["/etc/passwd", "passwd"],
+    ["a/./b", "b"],
+    ["a//b", "b"],
+    ["a/..", ".."],
+    ["a/", ""],
+    ["", ""],
+    [".", "."],
+    ["a/b", "c"],
+    ["a/b", "../b"]
+  ] as const) {
+    it.live(`a walk with the path ${JSON.stringify(path)} and the name ${JSON.stringify(name)} is refused`, () =>
+      Effect.gen(function* () {
+        for (const addressable of [true, false]) {
+          const entry = { path, name, kind: "file" as const, isFile: true, isDirectory: false, addressable }
+          const fs = yield* forged({ walk: () => Stream.succeed({ entries: [entry], skips: [] }) })
+          assert.strictEqual((yield* Effect.flip(Stream.runDrain(fs.walk())))._tag, "IoError")
+        }
+      })
+    )
+  }
+
+  it.live("a file that is longer than the client's limits is refused, whatever the server calls its size", () =>
+    Effect.gen(function* () {
+      const stat = { kind: "file" as const, isFile: true, isDirectory: false, sizeBytes: 3 }
+      const whole = { stat, bytes: new Uint8Array(5_000) }
+      const fs = yield* forged({
+        "port.read": () => Effect.succeed(whole),
+        "port.readMany": () => Effect.succeed([whole, whole, whole])
+      })
+      const limited = Effect.provideService(Limits.Limits, { ...Limits.standard, maxReadBytes: 100, maxFileSize: 100 })
+      for (const read of [fs.readString("a"), fs.readBytes("a"), fs.read("a")]) {
+        assert.strictEqual((yield* Effect.exit(limited(read as Effect.Effect<unknown, unknown>)))._tag, "Failure")
+      }
+      const perform = Request.performing(fs.port, "ReadMany")!
+      const paths = ["a", "b"] as Array<FsPath>
+      assert.deepStrictEqual(yield* perform({ _tag: "ReadMany", paths, maxBytes: 100 }), Option.some([undefined, undefined]))
+    })
+  )
 
   it.live("a search whose answer is incomplete fails with IoError", () =>
     Effect.gen(function* () {

@@ -9,6 +9,7 @@ import * as RpcClient from "effect/rpc/RpcClient"
 import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as RpcServer from "effect/rpc/RpcServer"
 import { connect, createServer, type Server, type Socket } from "node:net"
+import { runInNewContext } from "node:vm"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Frames from "../../src/remote/frames.ts"
@@ -16,6 +17,7 @@ import type { Backend } from "../../src/port/Backend.ts"
 import { maxContentBytes, version } from "../../src/remote/protocol.ts"
 import * as Remote from "../../src/remote/Remote.ts"
 import { concatenate } from "../../src/runtime/buffer.ts"
+import { eventually } from "./eventually.ts"
 import { anyPort, unixAddress } from "./transports.ts"
 
 const memory = Effect.map(InMemory.make(), make)
@@ -399,6 +401,53 @@ describe("a stream that is written", () => {
       assert.strictEqual(Buffer.compare((yield* fs.readBytes("b.bin")).content, concatenate(mixed)), 0)
     })
   )
+
+  it.live("takes no more memory than the chunks that wait, even if many streams are open", () =>
+    Effect.gen(function* () {
+      const fs = yield* remote(yield* serve(yield* memory))
+      const before = process.memoryUsage().arrayBuffers
+      let waiting = 0
+      const slow = Stream.concat(
+        Stream.make(new Uint8Array(10)),
+        Stream.unwrap(
+          Effect.sync(() => {
+            waiting++
+            return Stream.never
+          })
+        )
+      )
+      for (let index = 0; index < 100; index++) yield* Effect.forkScoped(Stream.run(slow, fs.sink(`${index}.bin`)))
+      yield* eventually(Effect.sync(() => waiting === 100))
+      assert.isBelow(process.memoryUsage().arrayBuffers - before, 20 * 1024 * 1024)
+    })
+  )
+})
+
+describe("bytes of another realm", () => {
+  for (const size of [10, 100_000, 600_000]) {
+    it.live(`are written and read: ${size} bytes`, () =>
+      Effect.gen(function* () {
+        const foreign = runInNewContext(`new Uint8Array(${size}).fill(7)`) as Uint8Array
+        assert.notInstanceOf(foreign, Uint8Array)
+        const backend = yield* InMemory.make()
+        const foreignReads: Backend = {
+          ...backend,
+          perform: undefined,
+          open: (path) =>
+            Effect.map(backend.open(path), (handle) => ({
+              ...handle,
+              read: (offset, length) => Effect.map(handle.read(offset, length), ({ length }) => foreign.subarray(0, length))
+            }))
+        }
+        const fs = yield* remote(yield* serve(make(foreignReads)))
+        yield* fs.writeBytes("a.bin", foreign)
+        yield* Stream.run(Stream.make(foreign), fs.sink("b.bin"))
+        for (const path of ["a.bin", "b.bin"]) {
+          assert.strictEqual(Buffer.compare((yield* fs.readBytes(path)).content, new Uint8Array(size).fill(7)), 0, path)
+        }
+      })
+    )
+  }
 })
 
 describe("a client of a server that sends garbage", () => {

@@ -48,6 +48,19 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(sharedRunner))
   )
 
+  it.live("keeps the content of a stream whose producer uses one array for all chunks", () =>
+    Effect.gen(function* () {
+      const fs = yield* Workspaces.client("one-array")
+      for (const size of [1000, 512 * 1024, 700 * 1024]) {
+        const array = new Uint8Array(size)
+        const chunks = Stream.map(Stream.rechunk(Stream.range(1, 6), 1), (value) => array.fill(value))
+        yield* Stream.run(chunks, fs.sink("a.bin"))
+        const expected = new Uint8Array(6 * size).map((_, index) => 1 + Math.floor(index / size))
+        assert.strictEqual(Buffer.compare((yield* fs.readBytes("a.bin")).content, expected), 0, `${size}`)
+      }
+    }).pipe(Effect.provide(sharedRunner))
+  )
+
   it.live("makes a change once if the change arrives twice", () =>
     Effect.gen(function* () {
       const call = yield* raw("twice")

@@ -57,6 +57,10 @@ const moved = lost("the workspace moved to another runner", undefined)
 const orMoved = <E>(cause: Cause.Cause<E>): Cause.Cause<E | RpcClientError> =>
   Cause.hasInterruptsOnly(cause) ? Cause.fail(moved) : cause
 
+/** Copies the bytes of a request. A runner in this process would keep them, and their owner may change them later. */
+const withOwnBytes = (payload: object): object =>
+  "bytes" in payload ? { ...payload, bytes: new Uint8Array(payload.bytes as Uint8Array) } : payload
+
 const toBackendError = (fault: Fault): BackendError => {
   const error = promote(fault, operation, "")
   return error._tag === "IoError" || error._tag === "Timeout" || error._tag === "Unavailable"
@@ -77,8 +81,8 @@ export const client = (
       string,
       (payload: unknown, options: unknown) => Effect.Effect<unknown, never> & Stream.Stream<unknown, never>
     >
-    const call = (tag: string, payload: unknown, callOptions: unknown) => {
-      const answer = calls[tag]!(payload, callOptions)
+    const call = (tag: string, payload: object, callOptions: unknown) => {
+      const answer = calls[tag]!(withOwnBytes(payload), callOptions)
       return Stream.isStream(answer)
         ? Stream.catchCause(Stream.mapError(answer, toClientError), (cause) => Stream.failCause(orMoved(cause)))
         : Effect.catchCause(Effect.mapError(answer, toClientError), (cause) => Effect.failCause(orMoved(cause)))
