@@ -240,7 +240,7 @@ const recordedCalls = new WeakMap<Algebra, Array<string>>()
 export const noted = <Self extends Algebra>(of: Algebra, self: Self): Self => recordCalls(self, recordedCalls.get(of) ?? [])
 
 /**
- * The time after which a running law counts as broken.
+ * The time after which a running law counts as broken. `suite`, `policySuite` and `storeSuite` give each law 110 seconds.
  * @default 30 seconds
  *
  * @since 0.1.0

@@ -54,12 +54,16 @@ const loadVitest = (): typeof Vitest => {
 
 const lawTimeoutMillis = 120_000
 
+/** Gives a law almost the whole time of its test, because a law on a server may take long on a busy machine. */
+const withLawTimeout = <A, E, R>(check: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.provideService(check, LawTimeout, lawTimeoutMillis - 10_000)
+
 /** A program of up to 40 calls has this time on average, which suffices for a server on a busy machine. */
 const programTimeoutMillis = 10_000
 
 const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
   loadVitest().it(law.name, { timeout: lawTimeoutMillis }, async (context) => {
-    const found = await Effect.runPromise(Effect.provide(verdict(law), layer))
+    const found = await Effect.runPromise(withLawTimeout(Effect.provide(verdict(law), layer)))
     if (found._tag === "NotApplicable") context.skip(`the law does not apply, because it needs: ${found.missing.join(", ")}`)
     if (found._tag === "Broken") throw found.error
   })
@@ -143,7 +147,7 @@ export const storeSuite = <E, E2>(
       it(law.name, { timeout: lawTimeoutMillis }, async (context) => {
         if (law.needsSharing && sizes.isShared === false) return context.skip("each build of the layer makes new stores")
         const check = Effect.flatMap(makePlace, (layer) => law.check(layer, sizes))
-        await Effect.runPromise(Effect.scoped(Effect.provideService(check, LawTimeout, lawTimeoutMillis - 10_000)))
+        await Effect.runPromise(Effect.scoped(withLawTimeout(check)))
       })
     }
   })
