@@ -101,14 +101,13 @@ const pause = (millis: number): Promise<void> => new Promise((resolve) => setTim
 
 const here = dirname(fileURLToPath(import.meta.url))
 
-interface Started extends Server {
-  readonly directory: string
-}
+/** The directory of each started server. A server contains only options of a bucket, which tests copy. */
+const directories = new WeakMap<Server, string>()
 
 /** Starts a server and makes a bucket in it, once. */
-const started = (script: string): (() => Promise<Started>) => {
-  let server: Promise<Started> | undefined
-  const start = async (): Promise<Started> => {
+const started = (script: string): (() => Promise<Server>) => {
+  let server: Promise<Server> | undefined
+  const start = async (): Promise<Server> => {
     const port = await freePort()
     const directory = Fs.mkdtempSync(join(inMemory(), "s3-"))
     const guard = startGuarded(join(here, script), [directory, String(port)])
@@ -117,7 +116,8 @@ const started = (script: string): (() => Promise<Started>) => {
       if (guard.exitCode !== null) throw new Error(`${script} ended with ${guard.exitCode}`)
       await pause(50)
     }
-    const made = { endpoint, bucket: "tests", directory }
+    const made = { endpoint, bucket: "tests" }
+    directories.set(made, directory)
     for (;;) {
       const { status } = await aws.fetch(`${endpoint}/${made.bucket}`, { method: "PUT" })
       if (status === 200) return made
@@ -133,8 +133,8 @@ export const moto = started("moto.sh")
 export const radosgw = started("radosgw.sh")
 
 /** Kills radosgw with SIGKILL. It starts again at once. The test must not share it with other tests. */
-export const killRadosgw = ({ directory }: Started): void => {
-  process.kill(Number(Fs.readFileSync(join(directory, "radosgw.pid"), "utf8")), "SIGKILL")
+export const killRadosgw = (server: Server): void => {
+  process.kill(Number(Fs.readFileSync(join(directories.get(server)!, "radosgw.pid"), "utf8")), "SIGKILL")
 }
 
 /** Waits until a server answers that was killed. */
