@@ -121,6 +121,20 @@ export const writeNow = (descriptor: number, bytes: Uint8Array): void => {
   }
 }
 
+/** Writes all bytes as `writeNow` does, and closes the file, also after an error. */
+export const writeAndClose = (descriptor: number, bytes: Uint8Array): void => {
+  let isOpen = true
+  try {
+    writeNow(descriptor, bytes)
+    isOpen = false
+    // Some network disks report only at the close that the content was lost.
+    Fs.closeSync(descriptor)
+  } catch (error) {
+    if (isOpen) closeQuietly(descriptor)
+    throw error
+  }
+}
+
 /** Flushes the names in a directory, so that they survive a loss of power. */
 export const syncDirectory = <E>(path: string, toError: (error: unknown) => E): Effect.Effect<void, E> =>
   Effect.acquireUseRelease(

@@ -10,7 +10,7 @@
 import * as Effect from "effect/Effect"
 import { codeOf } from "../model/realms.ts"
 import { makeDirectories } from "./directories.ts"
-import { closeQuietly, unlinkQuietly, writeNow } from "./host.ts"
+import { closeQuietly, unlinkQuietly, writeAndClose } from "./host.ts"
 import { Fs, join, randomBytes } from "./node.ts"
 import * as Identity from "./processIdentity.ts"
 
@@ -143,14 +143,9 @@ export const make = ({ directoryMode, leaseMillis: lease, nameOf, pattern, refre
 
   const fill = (descriptor: number, path: string, content: Uint8Array): void => {
     if (content.length === 0) return closeQuietly(descriptor)
-    let isOpen = true
     try {
-      writeNow(descriptor, content)
-      isOpen = false
-      // Some network disks report only at the close that the content was lost.
-      Fs.closeSync(descriptor)
+      writeAndClose(descriptor, content)
     } catch (error) {
-      if (isOpen) closeQuietly(descriptor)
       unlinkQuietly(path)
       throw error
     }

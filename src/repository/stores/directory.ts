@@ -188,15 +188,10 @@ const makePlace = (directory: string, drafts: string, fsync: boolean): Place => 
   attempt,
   publishNow: (bytes, pathOf) => {
     const draft = openDraft(drafts, drafts === directory)
-    let isOpen = true
     try {
-      Host.writeNow(draft.descriptor, bytes)
-      isOpen = false
-      // Some network disks report only at the close that the content was lost.
-      Fs.closeSync(draft.descriptor)
+      Host.writeAndClose(draft.descriptor, bytes)
       Fs.renameSync(draft.path, pathOf())
     } catch (error) {
-      if (isOpen) Host.closeQuietly(draft.descriptor)
       Host.unlinkQuietly(draft.path)
       throw error
     }

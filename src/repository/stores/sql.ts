@@ -82,15 +82,30 @@ const toStoreError =
 const isConflict = (error: SqlError | StoreError): boolean =>
   error._tag === "SqlError" && (error.reason._tag === "DeadlockError" || error.reason._tag === "SerializationError")
 
+/** Interrupts a fiber, and waits for its end, but at most for the given time. */
+const interruptWithin = <A, E>(fiber: Fiber.Fiber<A, E>, duration: Duration.Duration): Effect.Effect<void> =>
+  Effect.flatMap(Effect.forkDetach(Effect.interruptible(Effect.sleep(duration))), (timer) =>
+    Effect.callback<void>((resume) => {
+      const end = (): void => {
+        timer.interruptUnsafe()
+        resume(Effect.void)
+      }
+      fiber.addObserver(end)
+      timer.addObserver(end)
+      fiber.interruptUnsafe()
+    })
+  )
+
 /**
  * Runs an effect for at most the given time. An effect that has not ended by then is interrupted, but not awaited: the start and
- * the commit of a transaction cannot be interrupted, and a server that does not answer does not confirm an interruption.
+ * the commit of a transaction cannot be interrupted, and a server that does not answer does not confirm an interruption. An
+ * interruption of the caller waits for at most the same time.
  */
 const abandonedAfter = <A, E, R>(run: Effect.Effect<A, E, R>, duration: Duration.Duration, timedOut: Effect.Effect<never, E>) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(Effect.forkDetach(restore(run), { startImmediately: true }), (fiber) =>
       Effect.flatMap(
-        Effect.onInterrupt(restore(Effect.timeoutOption(Fiber.await(fiber), duration)), () => Fiber.interrupt(fiber)),
+        Effect.onInterrupt(restore(Effect.timeoutOption(Fiber.await(fiber), duration)), () => interruptWithin(fiber, duration)),
         Option.match({
           onNone: () =>
             Effect.andThen(

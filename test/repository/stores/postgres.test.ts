@@ -2,6 +2,7 @@ import { afterAll, assert, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
@@ -137,7 +138,7 @@ describePostgres("on Postgres", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a put of a large blob fails with unavailable while the server waits in the commit", () =>
+  it.live("a put of a large blob fails, and its interruption ends, while the server waits in the commit", () =>
     Effect.gen(function* () {
       const { url } = yield* Effect.promise(server)
       yield* openAt(url, "stuck_")
@@ -158,6 +159,19 @@ describePostgres("on Postgres", () => {
         })
       )
       assert.strictEqual(error.reason, "unavailable")
+      const isInterrupted = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`select pg_advisory_xact_lock(77)`
+          const call = yield* Effect.forkDetach(blobs.put(new Uint8Array(9 * 1024 * 1024).fill(6)))
+          const isWaiting = sql<{
+            count: number
+          }>`select count(*)::int as count from pg_locks where locktype = 'advisory' and not granted`
+          while (Number((yield* isWaiting)[0]!.count) === 0) yield* Effect.sleep("5 millis")
+          call.interruptUnsafe()
+          return Exit.hasInterrupts(yield* Fiber.await(call))
+        })
+      )
+      assert.isTrue(isInterrupted)
       const hash = yield* blobs.put(content)
       assert.strictEqual((yield* blobs.get(hash))?.length, content.length)
     }).pipe(Effect.scoped)
