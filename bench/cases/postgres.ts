@@ -17,11 +17,11 @@ import { type Algebra, Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as Repository from "../../src/repository/Repository.ts"
 import * as Stores from "../../src/repository/Stores.ts"
 import { lacking, startProcess } from "../../test/repository/stores/postgresProcess.ts"
+import { content, fibers, writes } from "../batchedWrites.ts"
 import type { Case } from "../harness.ts"
 import { check, effects } from "../harness.ts"
 
 const files = Number(process.env["BENCH_FILES"] ?? 20_000)
-const fibers = 50
 
 const started = async () => {
   const top = mkdtempSync(join(tmpdir(), "fs-algebra-bench-"))
@@ -45,24 +45,6 @@ const started = async () => {
       rmSync(top, { recursive: true })
     }
   }
-}
-
-const content = "a".repeat(240)
-
-/** Writes from many fibers, each over a file of its own. */
-const writes = (fs: Algebra) => {
-  let serial = 0
-  return (count: number) =>
-    Effect.runPromise(
-      Effect.forEach(
-        Array.from({ length: fibers }, (_, fiber) => fiber),
-        (fiber) =>
-          Effect.gen(function* () {
-            for (let i = 0; i < count / fibers; i++) yield* fs.write(`f${fiber}.txt`, `${serial++} ${content}`)
-          }),
-        { concurrency: "unbounded", discard: true }
-      )
-    )
 }
 
 /** Runs pgbench with the same number of clients: each transaction replaces one row of 240 bytes. */

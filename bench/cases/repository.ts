@@ -19,6 +19,7 @@ import type { BlobStore } from "../../src/repository/BlobStore.ts"
 import type { HeadStore } from "../../src/repository/HeadStore.ts"
 import * as Repository from "../../src/repository/Repository.ts"
 import * as Stores from "../../src/repository/Stores.ts"
+import { fibers, writes } from "../batchedWrites.ts"
 import type { Case } from "../harness.ts"
 import { check, effects } from "../harness.ts"
 
@@ -96,25 +97,6 @@ const git = (gitDir: string, root: string, ...args: ReadonlyArray<string>): stri
 const gitCapture = (gitDir: string, root: string): string => {
   git(gitDir, root, "add", "-A", "-f")
   return git(gitDir, root, "write-tree")
-}
-
-const fibers = 50
-
-/** Writes from many fibers, each over a file of its own. */
-const writes = (fs: Algebra) => {
-  let serial = 0
-  const content = "a".repeat(240)
-  return (count: number) =>
-    run(
-      Effect.forEach(
-        Array.from({ length: fibers }, (_, fiber) => fiber),
-        (fiber) =>
-          Effect.gen(function* () {
-            for (let i = 0; i < count / fibers; i++) yield* fs.write(`f${fiber}.txt`, `${serial++} ${content}`)
-          }),
-        { concurrency: "unbounded", discard: true }
-      )
-    )
 }
 
 /** An operation on a large workspace and the same on a small one. */
