@@ -314,7 +314,10 @@ describe("AnthropicTools.textEditor", () => {
       const fs = yield* Filesystem
       yield* ask(editor, { command: "str_replace", path: "a.md", old_str: "one", new_str: "two" })
       yield* fs.write("a.md", "theirs\n")
-      assert.match(yield* ask(editor, { command: "undo_edit", path: "a.md" }), /^error: Error: Nothing was undone, because the file a.md has changed/)
+      assert.match(
+        yield* ask(editor, { command: "undo_edit", path: "a.md" }),
+        /^error: Error: Nothing was undone, because the file a.md has changed/
+      )
       assert.strictEqual(yield* fs.readString("a.md"), "theirs\n")
     }).pipe(Effect.provide(files({ "a.md": "one\n" })))
   )
