@@ -41,10 +41,9 @@ import { Journal } from "./model.ts"
 import * as BranchAccelerations from "./branch/calls.ts"
 import { type Calls, faultOfRequestError, unsupported } from "./branch/calls.ts"
 import type { Requests } from "./branch/model.ts"
-import * as Pieces from "./branch/answers.ts"
+import * as Answers from "./branch/answers.ts"
 import * as RequestClients from "./branch/requests.ts"
 import type { RequestClient } from "./branch/requests.ts"
-import * as Names from "./branch/answers.ts"
 import { childOf, describeLinkItself, resolutionTargetOf, targetOf } from "./branch/answers.ts"
 import { createModes } from "./entries/kinds.ts"
 import { faultOf, type Metadata, sizedStat, statOf } from "./entries/values.ts"
@@ -83,13 +82,13 @@ const lookupOf = (path: FsPath.FsPath, found: Metadata): Seen => {
 const isUnanswered = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "Unavailable"
 
 /**
- * Requests the metadata of all components of a path with one entry. Returns `None` if the leaf is of an older version, or
- * if the path only leads to the prefixes of other leaves.
+ * Requests the metadata of all components of a path with one entry. Returns `None` if the answer lists no components, as from
+ * a leaf of an older version. Also returns `None` after a fault other than Timeout and Unavailable.
  */
 const lookUpComponents =
   ({ ask, links }: Calls): NonNullable<Handlers["Look"]> =>
   ({ path }) =>
-    Effect.matchEffect(ask(Stat, { path: Names.toLeafPath(path), ...links, way: true }), {
+    Effect.matchEffect(ask(Stat, { path: Answers.toLeafPath(path), ...links, way: true }), {
       onFailure: (fault) => (isUnanswered(fault) ? Effect.fail(fault) : Effect.succeedNone),
       onSuccess: ({ way }) => {
         const names = FsPath.segments(path)
@@ -128,9 +127,9 @@ const makePort = (asking: RequestClient, options: PortOptions): Backend => {
   const calls = BranchAccelerations.make(asking, streamingThreshold, links)
   const { ask, stat } = calls
 
-  const handleOf = (path: FsPath.FsPath, pieces: Pieces.Pieces): Handle => {
-    const read = Pieces.makeReader(journal, pieces)
-    const version = Pieces.versionOf(pieces)
+  const handleOf = (path: FsPath.FsPath, pieces: Answers.Pieces): Handle => {
+    const read = Answers.makeReader(journal, pieces)
+    const version = Answers.versionOf(pieces)
     return {
       stat: pieces.stat ?? sizedStat(path, pieces.size),
       read: (offset, length) => Effect.mapError(read(offset, length), faultOfRequestError),
@@ -200,7 +199,7 @@ const makePort = (asking: RequestClient, options: PortOptions): Backend => {
       links: extended ? BranchAccelerations.refusedLinks : BranchAccelerations.followedLinks
     })
   }
-  const mapped = mapPath(backend, Names.toLeafPath, Names.fromLeafPath)
+  const mapped = mapPath(backend, Answers.toLeafPath, Answers.fromLeafPath)
   return extended ? { ...mapped, perform: extend(mapped.perform, { Look: lookUpComponents(calls) }) } : mapped
 }
 
@@ -299,9 +298,8 @@ export const layerRequests = (options: RequestsOptions = {}): Layer.Layer<Branch
 /**
  * Returns a filesystem that sends its operations to a leaf through the journal.
  *
- * With `extended`, each call that changes something is one entry, and the leaf decides its outcome. So preconditions
- * and atomic edits also hold against callers in other processes. A copy takes several entries, and a stream takes one
- * entry per chunk.
+ * With `extended`, most changes are one entry, and the leaf decides the outcome. So preconditions and atomic edits also hold
+ * against callers in other processes. A copy takes several entries, and a stream takes one entry per chunk.
  *
  * With the thirteen basic entries alone, an edit is a read followed by a write. Preconditions, the version of an
  * append, writing without creating parents, creating directories, moves, copies and attributes fail with Unsupported.

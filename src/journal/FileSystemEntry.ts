@@ -22,7 +22,7 @@ export * from "./entries/files.ts"
 const entryTags: ReadonlySet<string> = new Set(FileSystemEntry.members.map((entry) => entry.fields._tag.schema.literal))
 
 /**
- * Tests whether a value is an entry of a journal of files.
+ * Tests whether a value is a request, an answer or the notice FileStarted.
  *
  * @category guards
  * @since 0.1.0
@@ -46,7 +46,7 @@ export const isEfferent = (entry: unknown): entry is Efferent =>
   Predicate.hasProperty(entry, "_tag") && Object.hasOwn(kinds, String(entry._tag))
 
 /**
- * Tests whether the entry is an answer. Leaves append answers, and branches read them.
+ * Tests whether the entry is an answer or the notice FileStarted. Leaves append answers, and branches read them.
  *
  * @category guards
  * @since 0.1.0

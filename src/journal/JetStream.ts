@@ -9,7 +9,7 @@
  *
  * An append that fails with `unavailable` after its timeout may have been stored, and the error says so. A retry with the
  * same correlation id is safe, because a leaf carries out only one request with this id, and `Requests.waitFor` finds the
- * answer. Each process has one message in flight. Appends that arrive meanwhile are sent together in the next message. If
+ * answer. Each open journal has one message in flight. Appends that arrive meanwhile are sent together in the next message. If
  * several processes append at the same time, each retries until it succeeds, in no particular order.
  *
  * Requires the packages `@nats-io/transport-node` and `@nats-io/jetstream`, and a NATS server of 2.9 or later with JetStream.

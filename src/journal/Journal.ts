@@ -85,9 +85,9 @@ export const layerMemory: Layer.Layer<Journal> = Layer.effect(Journal, makeMemor
  * @since 0.1.0
  */
 export interface FileOptions {
-  /** The path of the file. Opening creates the file and missing parent directories, with access for this user only. */
+  /** The path of the file. Opening creates the file, with access for this user only, and missing parent directories. */
   readonly path: string
-  /** The directory of the contents larger than 4 KiB, or a content store that has them. @default the path with ".contents" */
+  /** The directory of the contents that are not in entries, or a content store. @default the path with ".contents" */
   readonly contents?: string | ContentStore | undefined
   /** True if an append waits until its entries are on disk, so that they survive a loss of power. @default false */
   readonly fsync?: boolean | undefined

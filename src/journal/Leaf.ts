@@ -19,10 +19,11 @@
  * longest sends this answer. When a leaf ends, its open requests pass to the leaf that then owns the path. A leaf with the
  * same name or the same prefix replaces the earlier leaf, which finishes its current requests and completes.
  *
- * After a leaf was killed, its successor answers the open requests. Reads are carried out. Changes are answered with IoError
- * "not executed" (see `resume`). If the killed leaf was `extended`, the answer says whether the change was made. Otherwise the
- * answer says that the change may have been made. If a leaf was killed on this machine, another leaf detects this and reports
- * it as Completed. For any other leaf that has not completed, the successor waits at most twice the `timeout`.
+ * After a leaf was killed, its successor answers the open requests. Reads are carried out. If the killed leaf was `extended`, a
+ * change that the successor recognizes as made gets its normal answer. Any other change is answered with IoError "not
+ * executed" (see `resume`), which says whether the change may have been made. If a leaf was killed on this machine, another
+ * leaf detects this and reports the killed leaf as Completed. For any other leaf that has not completed, the successor waits at
+ * most twice the `timeout`.
  *
  * @since 0.1.0
  */

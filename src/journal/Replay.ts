@@ -189,8 +189,9 @@ export interface UndoOptions {
  * their former values. Undoes all changes or none, even after a failure or an interruption. Returns the changes in path
  * order.
  *
- * Fails with Conflict before any change if a content or permission bits differ from the result of the last entry. Fails with
- * NotRecorded if no entry has the former state. Also fails with the errors of writing and deleting.
+ * Fails with Conflict before any change if a content or permission bits differ from the result of the last entry, or if the
+ * undo would remove an unrecorded entry. Fails with NotRecorded if no entry has the former state. Also fails with the errors of
+ * writing and deleting.
  *
  * @category replaying
  * @since 0.1.0

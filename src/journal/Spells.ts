@@ -104,7 +104,8 @@ export interface Options extends CallerOptions {
   /** The prefix for the names of the daemons and for the ids of file entries. @default "spells" */
   readonly name?: string | undefined
   /**
-   * The largest size, in bytes, of a file that a spell reads or edits. A spell on a larger file is answered with LimitExceeded.
+   * The largest size, in bytes, of a file that a spell reads, or edits without `extended`. A spell on a larger file is answered
+   * with LimitExceeded.
    * @default 8 MiB
    */
   readonly maxBytes?: number | undefined

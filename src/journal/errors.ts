@@ -11,7 +11,7 @@ import * as Schema from "effect/Schema"
  * - `tooLarge`: the entry is too large, or a limit of the server or its stream is exceeded
  * - `unavailable`: the server cannot be reached, or refuses the request
  * - `version`: a later version of fs-algebra wrote the journal
- * - `io`: the disk reported an error
+ * - `io`: the operating system reported an error, or the journal file was removed
  * - `compacted`: `Journal.compact` has removed the entries at the position
  *
  * @since 0.1.0

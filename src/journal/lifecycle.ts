@@ -69,9 +69,9 @@ export interface Daemon {
    */
   readonly start: Effect.Effect<void, DaemonError>
   /**
-   * Shuts the daemon down, and waits until the daemon has completed. Does nothing if the daemon has already completed. The
-   * daemon first finishes its current work, uninterruptibly. Fails with `notStarted` if the daemon was not started. Fails with
-   * `failed` if the daemon has failed.
+   * Shuts the daemon down, and waits until the daemon has completed. Does nothing if the daemon has already completed.
+   * Interrupts `run`, and then runs `stop` uninterruptibly. Fails with `notStarted` if the daemon was not started. Fails with
+   * `failed` if the daemon fails before it has completed.
    */
   readonly shutdown: Effect.Effect<void, DaemonError>
   /**
@@ -115,7 +115,7 @@ export interface DaemonOptions<E, R> {
 
 const activeRuns = new Set<string>()
 
-const make = (): string => `${Identity.self()}.${randomBytes(8).toString("hex")}`
+const makeInstanceId = (): string => `${Identity.self()}.${randomBytes(8).toString("hex")}`
 
 const markActive = (instance: string): (() => void) => {
   activeRuns.add(instance)
@@ -149,7 +149,7 @@ export const makeLifecycle = Effect.fnUntraced(function* <E, R>(
   const { name } = options
   const journal = yield* Journal
   const context = yield* Effect.context<R>()
-  const instance = make()
+  const instance = makeInstanceId()
   const transitions = Semaphore.makeUnsafe(1)
   const statusReached = {
     Stopped: Deferred.makeUnsafe<void>(),

@@ -1,7 +1,7 @@
 /**
- * Runs one route. Appends the target entries of each source entry to the consuming journals, in order. A restarted route
- * collects the correlation ids in the target journals. For source entries from before the start, the route skips target
- * entries with these ids.
+ * Checks the declaration of a covenant, and runs its routes. A route appends the target entries of each source entry to the
+ * consuming journals, in order. A restarted route collects the correlation ids in the target journals. For source entries from
+ * before the start, the route skips target entries with these ids.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -160,7 +160,7 @@ export const problemsOf = <E, R>({ branches, routes, terminal }: Declared<E, R>)
 
 /**
  * The failure of a route at an entry. Earlier entries have been routed; this entry and later entries have not. A restarted
- * covenant begins with this entry.
+ * covenant routes this entry again.
  *
  * @since 0.1.0
  */

@@ -1,15 +1,15 @@
 /**
- * A workspace that lives in a store instead of on a disk.
+ * A workspace whose files live in a store of blobs, and its current commit in a store of heads.
  *
  * The files are an immutable tree of small nodes, each stored under its SHA-256. The head of the workspace refers to the
  * root of the newest tree. A commit stores its new nodes, and then replaces the head by compare-and-set. So readers and
  * other writers, on any machine, see the old tree or the new one.
  *
- * A change returns after its commit. If another writer commits first, the change is made again on the new tree. If both writers
- * changed the same file, the change fails with Conflict.
+ * A change returns after its commit. If another writer commits first, the change is made again on the new tree. If the other
+ * writer has changed the same file, a replacing write or a removal fails with Conflict.
  *
  * Snapshots are part of the commits and share all unchanged nodes. So the cost to take, compare or restore a snapshot depends
- * only on the differences.
+ * on the differences, not on the size of the workspace.
  *
  * Limits:
  *
@@ -155,7 +155,7 @@ export const fork = (from: string, to: string): Effect.Effect<Head, StoreError |
   Effect.flatMap(loadModules, ([, , { fork }]) => fork(from, to))
 
 /**
- * Returns the commits of a workspace, the newest first. Reads one root node for each commit, and keeps only one in memory.
+ * Returns the commits of a workspace, the newest first. Reads one root node for each commit, and keeps at most two in memory.
  *
  * The stream ends after the first commit, or after a commit with `isStored: false`, whose root `collect` has deleted. A root that
  * the store has lost in another way looks the same. The stream also ends at a commit whose format, version 1, did not record
@@ -216,15 +216,17 @@ export const collect = (options?: {
   Effect.flatMap(loadModules, ([, , { collect }]) => collect(options))
 
 /**
- * Makes the files of the workspace equal to those of a commit of a git repository, in one commit of the workspace. Files with
- * the same content and mode are not touched. Submodules are skipped and reported.
+ * Makes the files of the workspace equal to the files of a commit of a git repository, in one commit of the workspace. Files
+ * with the same content and mode are not touched. Submodules are skipped and reported.
  *
  * Imports the executable bit of each file, and symlinks with their targets. Fails with SnapshotError:
  *
  * - `unknown` if the directory is no git repository, or has no such commit
  * - `refused` for names that are not UTF-8, `.git` in any spelling, `..`, control characters, duplicate or unsorted entries, and
  *   for repositories with SHA-256 ids
- * - `corrupt` if an object is missing or damaged, `budget` for more than 1,000,000 entries, `gitMissing` without the program git
+ * - `corrupt` if an object is missing or damaged
+ * - `budget` for more than 1,000,000 entries, or more than 256 MiB of directories and targets of symlinks
+ * - `gitMissing` without the program git
  *
  * Also fails with the errors of `transaction` and of `write`. An import that fails changes nothing. Runs no hook, filter or
  * program that the repository names, and fetches nothing.
@@ -241,8 +243,8 @@ export const importGit = (options: GitImportOptions): Effect.Effect<GitResult, S
   )
 
 /**
- * Adds a commit with the files of the workspace to a git repository, and moves a reference to it. The parent is the commit of the
- * reference, if there is one. Directories without files are skipped and reported, because git cannot store them.
+ * Adds a commit with the files of the workspace to a git repository, and moves a reference to the commit. The parent is the old
+ * commit of the reference, if there is one. Directories without files are skipped and reported, because git cannot store them.
  *
  * Git stores one bit of each mode: whether the owner may execute the file. Fails with SnapshotError `refused` for names that git
  * does not accept or that have control characters, and for a branch that is checked out. An export that fails does not move the

@@ -144,7 +144,7 @@ export const remove = (objects: Objects, draft: Draft, path: FsPath, now: number
         isNotEmpty(entry) ? Effect.fail(directoryNotEmpty) : detach(objects, draft, path, now)
       )
 
-/** Removes an entry with everything below it. Counts the removed files and directories. */
+/** Removes an entry with everything below it. Counts the removed files and directories, without temporary files. */
 export const removeTree = (objects: Objects, draft: Draft, path: FsPath, now: number) =>
   path === root
     ? Effect.fail(isRoot)

@@ -67,7 +67,7 @@ export interface Change<A> {
   readonly contents?: ReadonlyArray<Content>
 }
 
-/** The number of directories on a path that are looked up in one synchronous run. It limits the depth of the stack. */
+/** The number of directories on a path that are looked up in one synchronous run, which limits the depth of the stack. */
 export const maxEager = 64
 
 export const lookup = (objects: Objects, { files }: Draft, path: FsPath): Effect.Effect<Entry | undefined, StoreError> => {

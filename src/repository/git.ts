@@ -162,7 +162,7 @@ const controlPattern = /\p{Cc}/u
 const maxEntries = 1_000_000
 const maxDepth = 1_000
 const sizesAtOnce = 2_000
-/** The maximum size of an object that is read into memory, in bytes. A tree of a million entries fits. */
+/** The maximum size of an object that is read into memory, in bytes. A tree of a million entries with short names fits. */
 const maxObjectBytes = 64 * 1024 * 1024
 /** The maximum size of all trees and symlink targets together, in bytes. */
 const maxTreeBytes = 256 * 1024 * 1024
@@ -282,7 +282,7 @@ const importInto = (port: Backend, { directory, ref = "HEAD" }: GitImportOptions
     })
   )
 
-/** Makes the files of the filesystem equal to those of a commit. Files with the same content and mode are not touched. */
+/** Makes the files of the filesystem equal to the files of a commit. Files with the same content and mode are not touched. */
 export const importGit = (options: GitImportOptions): Effect.Effect<GitResult, GitError, Filesystem> =>
   Effect.flatMap(Filesystem, ({ port }) => Effect.mapError(importInto(port, options), toError("Repository.importGit")))
 

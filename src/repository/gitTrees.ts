@@ -31,8 +31,8 @@ const controlPattern = /\p{Cc}/u
 const dotGitPattern = /^(?:\.git|git~1)[ .]*(?::|$)/i
 
 /**
- * Returns why an entry of this name is not allowed, or `undefined` if it is. Refuses control characters, and every spelling that
- * some filesystem treats as `.git`.
+ * Returns why an entry of this name is not allowed, or `undefined` if the name is allowed. Refuses control characters, and every
+ * spelling that some filesystem treats as `.git`.
  */
 export const problemOfName = (name: string): string | undefined => {
   if (name === "") return "it is empty"

@@ -7,7 +7,7 @@ import * as Stream from "effect/Stream"
 import { AlreadyExists, NotFound } from "../model/FsError.ts"
 import { hasher } from "../runtime/hash.ts"
 import { BlobStore, type Operations as Blobs } from "./BlobStore.ts"
-import { StoreError } from "./errors.ts"
+import { missingWorkspace, StoreError } from "./errors.ts"
 import { type Content, corruptNode, type Entry, type TreeNode } from "./format/nodes.ts"
 import * as Objects from "./format/objects.ts"
 import { type Head, HeadStore } from "./HeadStore.ts"
@@ -25,8 +25,8 @@ const isSame = (self: Head | undefined, that: Head): boolean =>
 
 /**
  * Creates a workspace whose head has the root of another workspace. A concurrent `collect` may miss the new head, and delete
- * nodes that the source no longer needs. So the source is read again, and the fork follows its head until that head stays the
- * same.
+ * nodes that the source no longer needs. So the source is read again, and the fork follows the head of the source until the head
+ * stays the same.
  */
 export const fork = (from: string, to: string): Effect.Effect<Head, StoreError | NotFound | AlreadyExists, HeadStore> =>
   Effect.gen(function* () {
@@ -66,7 +66,7 @@ export const fork = (from: string, to: string): Effect.Effect<Head, StoreError |
   })
 
 interface Visitor {
-  /** Receives each blob once. */
+  /** Receives each blob at least once. */
   readonly visit: (hash: string) => void
   /** Receives each content that consists of chunks once. */
   readonly content?: (content: Extract<Content, { _tag: "Chunks" }>) => Effect.Effect<void, StoreError>
@@ -146,17 +146,14 @@ const checkHistory = (objects: Objects.Objects, workspace: string, { head, root 
 
 const smallCache = 8 * 1024 * 1024
 
-/** Checks everything that a workspace refers to, and counts it. Checks hashes, encoding, order and sizes. */
+/** Checks the blobs to which a workspace refers, and the history of the workspace. Returns the number of blobs and their size. */
 export const verify = (
   workspace: string
 ): Effect.Effect<{ readonly nodes: number; readonly bytes: number }, StoreError, BlobStore | HeadStore> =>
   Effect.gen(function* () {
     const blobs = yield* BlobStore
     const head = yield* (yield* HeadStore).get(workspace)
-    if (head === undefined) {
-      const detail = `there is no workspace ${JSON.stringify(workspace)}`
-      return yield* Effect.fail(new StoreError({ reason: "missing", detail }))
-    }
+    if (head === undefined) return yield* Effect.fail(missingWorkspace(workspace))
     const sizes = new Map<string, number>()
     const counting: Blobs = {
       ...blobs,
@@ -201,7 +198,7 @@ const deleteAtOnce = 100
  *
  * Marks everything that the heads refer to, and counts the unmarked old blobs. Then marks what new commits refer to, and
  * deletes the blobs that are still unmarked and old. So blobs that were stored again meanwhile are kept. The library's own
- * stores check the time once more when they delete, and remove what killed programs have left.
+ * stores check the time once more when they delete, and remove the leftovers of killed programs.
  */
 export const collect = (options?: {
   readonly grace?: Duration.Input | undefined

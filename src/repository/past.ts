@@ -1,4 +1,4 @@
-/** The commits of a history, and the place of each by which `verify` recognizes a store of heads that has lost a commit. */
+/** The commits of a history. Each root node has the place of its commit, so that `verify` detects a lost commit. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -46,7 +46,7 @@ export interface Won {
 
 /** Tests whether the history of `present` lacks a commit that was confirmed earlier. */
 export const hasLost = (present: Commit, { commit, id }: Won): boolean => {
-  // The histories of commits of version 1 are not known.
+  // Another history does not show this, and neither does a commit of version 1.
   if (originOf(present) !== originOf(commit)) return false
   const since = present.head.sequence - commit.head.sequence
   return since < 0 || (since < maxRecent && present.root.recent[since] !== id)
@@ -110,7 +110,7 @@ interface Step {
 
 const pageOf = (commit: CommitInfo, before: Option.Option<Step>) => [[commit], before] as const
 
-/** Explains why a root is not that of the commit. Returns `undefined` if it is. */
+/** Returns why a root does not belong to the commit of the step, or `undefined` if it belongs to the commit. */
 const problemOf = ({ commit, next }: Step, { past, recent }: Root): string | undefined => {
   // The first root of a fork belongs to another workspace.
   if (commit.sequence > 1 && past !== undefined) {

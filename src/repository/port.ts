@@ -1,4 +1,4 @@
-/** The seven primitive operations on a workspace of a repository. */
+/** The port of a workspace, and a read-only port of one commit. */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -154,7 +154,7 @@ export const makeReader = (
 
 const withoutValue = <E>(effect: Effect.Effect<Draft, E>) => Effect.map(effect, (draft) => ({ draft, value: undefined }))
 
-/** Tests whether a check before the commit has failed. A commit of another writer is a Conflict with a path. */
+/** Tests whether a check before the commit has failed. A Conflict with the commit of another writer has a path. */
 const isFailedPrecondition = (error: unknown): boolean =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "Conflict" && !("path" in error)
 

@@ -47,7 +47,7 @@ const cacheBytes = 8 * 1024 * 1024
 /** The time, in milliseconds, for which a workspace is used without a new check that it still exists. */
 const checkMillis = 1000
 
-/** The longest wait for this check. If the store does not answer, the workspace counts as present. */
+/** The longest wait for the check of a workspace. If the store does not answer, the workspace counts as present. */
 const checkTimeout = "2 seconds"
 
 type Answers = ReturnType<typeof remoteHandlers>
@@ -142,7 +142,7 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
         Scope.provide(scope)
       )
 
-    /** Returns the workspace of a name, and what must run before its use. No other fiber runs between these steps. */
+    /** Returns the entry of a name, and an effect to run before its use. Returns `undefined` if all places are in use. */
     const take = (name: string, now: number): readonly [Entry, Effect.Effect<void>] | undefined => {
       const known = entries.get(name)
       const unused =
@@ -186,7 +186,7 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
         )
       )
 
-    /** Returns the open workspace of a name. One that was deleted is closed, and one that was made again is opened anew. */
+    /** Returns the open workspace of a name. If the workspace was deleted or made again, closes it and opens the name anew. */
     const enterOpened = (name: string): Effect.Effect<Opened, Unavailable, Scope.Scope> =>
       Effect.gen(function* () {
         const entry = yield* enter(name)

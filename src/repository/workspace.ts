@@ -64,13 +64,13 @@ export interface Workspace {
     effect: Effect.Effect<A, E, R>,
     mapFault: (fault: Fault) => E2
   ) => Effect.Effect<A, E | E2, R>
-  /** A text that is another one after the workspace was deleted and made again, or `undefined` if its commits do not tell. */
+  /** Returns the id of the history, which changes if the workspace is deleted and made again. `undefined` if it is unknown. */
   readonly lineage: () => string | undefined
-  /** Tests whether it is known that the workspace was deleted and made again. All other operations then fail. */
+  /** Tests whether it is known that the workspace was deleted and made again. All reads and changes then fail. */
   readonly isReplaced: () => boolean
   /** Reads the head, and returns the newest commit, also in a transaction. */
   readonly refresh: Effect.Effect<Draft, Fault>
-  /** Reads the head, and tells what has become of the workspace. */
+  /** Reads the head. Returns whether the workspace exists, was deleted, or was deleted and made again. */
   readonly state: Effect.Effect<"present" | "deleted" | "replaced", StoreError>
 }
 
@@ -363,7 +363,7 @@ export const make = (
           : confirm(head, commit)
       })
 
-    /** Notes a commit that is no later one of the known history, if the head is still that of this commit. */
+    /** Reads the head again after a commit that does not follow the known commit, and notes the commit of the second read. */
     const confirm = (head: Head, commit: Effect.Effect<Commit, StoreError>): Effect.Effect<Commit, StoreError> =>
       Effect.suspend(() => {
         const before = known
@@ -471,7 +471,7 @@ export const make = (
 
     const identity = {}
 
-    /** Returns the transaction of this workspace among those of a fiber. */
+    /** Returns the transaction of this workspace among the nested transactions of a fiber. */
     const own = (current: Transaction | undefined): Transaction | undefined => {
       for (let at = current; at !== undefined; at = at.outer) if (at.workspace === identity && !at.isOver) return at
       return undefined
@@ -596,7 +596,7 @@ export const make = (
         return found.request === request ? Effect.succeed(found) : Effect.fail(otherRequest)
       })
 
-    const turns = Semaphore.makeUnsafe(1)
+    const retryLock = Semaphore.makeUnsafe(1)
 
     const once = <A, E, R, E2>(
       call: Call<A>,
@@ -629,14 +629,14 @@ export const make = (
             return Result.fail(outcome.fault)
         }
       })
-      /** Repeats the call, which now has a lock. So calls that compete for the same files run one after another, and end. */
+      /** Repeats the call under a lock. So calls that compete for the same files run one after another, and end. */
       const retry = (left: number): Effect.Effect<A, E | E2, R> =>
         Effect.flatMap(attempt, (result): Effect.Effect<A, E | E2, R> => {
           if (Result.isSuccess(result)) return Effect.succeed(result.success)
           return left === 0 ? Effect.fail(mapFault(result.failure)) : retry(left - 1)
         })
       return Effect.flatMap(attempt, (result) =>
-        Result.isSuccess(result) ? Effect.succeed(result.success) : turns.withPermit(retry(maxAttempts))
+        Result.isSuccess(result) ? Effect.succeed(result.success) : retryLock.withPermit(retry(maxAttempts))
       )
     }
 

@@ -69,8 +69,8 @@ export const childOf = ({ addressable, kind, name, sizeBytes }: FileEntry): Chil
   ...(sizeBytes !== undefined && { sizeBytes })
 })
 
-// The answer to a read, as one or more contents in order. Each content is in the content store or in memory. So a file of any
-// size is a list of hashes, and later writes do not change the content of the answer.
+// The answer to a read, as one or more contents in order. Each content is in the content store or, if it is small, in memory.
+// So later writes do not change the content of the answer.
 
 export interface Piece {
   readonly offset: number
@@ -79,8 +79,6 @@ export interface Piece {
 
 export interface Pieces {
   readonly size: number
-  /** The size of the whole file in bytes, which is larger than `size` if a range was requested. */
-  readonly totalSize: number
   readonly isPartial: boolean
   readonly stat: FileStat | undefined
   readonly all: ReadonlyArray<Piece>

@@ -70,7 +70,7 @@ export interface Calls {
   ) => Effect.Effect<FileWritten, Fault | E, R>
 }
 
-/** The treatment of links by the leaf. A leaf that supports only the thirteen basic entries always follows links. */
+/** The treatment of links by the leaf. A leaf that supports only the thirteen basic entries ignores this treatment. */
 type LinkTreatment = { readonly links?: "refuse" | "leave" }
 
 export const refusedLinks: LinkTreatment = { links: "refuse" }

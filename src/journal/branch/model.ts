@@ -38,7 +38,9 @@ export interface RequestOptions {
  *
  * @since 0.1.0
  */
-export interface WaitOptions extends RequestOptions {
+export interface WaitOptions {
+  /** The longest wait for the end of the answer. @default the timeout of the branch */
+  readonly timeout?: Duration.Input | undefined
   /** A position before the request. The search for the answer starts after this position. @default 0 */
   readonly after?: number | undefined
 }
@@ -81,7 +83,7 @@ export interface Sending {
  *
  * - `Timeout`: no leaf has answered
  * - `InvalidArgument`: another caller waits for the same `correlationId`, or an option is invalid
- * - `JournalError`: the journal cannot be written or read, or the answer does not match the request
+ * - `JournalError`: the journal cannot be written or read, the scope has closed, or the answer does not match the request
  *
  * @since 0.1.0
  */

@@ -136,7 +136,7 @@ const send = <E, R, A, E2, R2>(
     const awaitFault = Effect.flatMap(awaitAnswer, (end): Effect.Effect<FileFault, JournalError> =>
       end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(unexpectedAnswer("FileWriteChunk", end))
     )
-    // The step is uninterruptible, because the last chunk cannot be discarded after its append has begun.
+    // The append is uninterruptible, because the last chunk cannot be discarded after its append has begun.
     const publish = (rest: Uint8Array): Effect.Effect<FileWritten | FileFault, RequestError> =>
       Effect.andThen(
         Effect.catchIf(Effect.uninterruptible(appendChunk(rest, true)), isEarlyAnswer, () => Effect.void),
@@ -166,7 +166,7 @@ const send = <E, R, A, E2, R2>(
   })
 
 // Waits for answers. All requests share one tail of the journal, which delivers each answer by its correlation id. One fiber
-// watches all timeouts, because a timer per request would cost as much as the request itself.
+// watches all timeouts, because one timer for each request would be expensive.
 
 type RequestExit = Exit.Exit<Terminal, JournalError | Timeout>
 
@@ -179,7 +179,7 @@ interface Waiter {
   hasProgress: boolean
   /** The longest time without any entry for the request, in milliseconds. */
   timeout: number
-  /** The deadline in milliseconds since 1970. It is set when the wait begins. */
+  /** The deadline in milliseconds since 1970, set when the wait begins. */
   deadline: number
   end: RequestExit | undefined
   resume: ((end: RequestExit) => void) | undefined
@@ -188,7 +188,7 @@ interface Waiter {
 interface Waiting {
   /**
    * Registers a waiter for the correlation id. The waiter receives all later entries with this id. Fails if the id already has
-   * a waiter.
+   * a waiter, or if the scope has closed.
    */
   readonly register: (
     id: string,
@@ -476,12 +476,12 @@ export const make = Effect.fnUntraced(function* (
       const found = (end: Terminal): Effect.Effect<Pieces.Pieces | FileFault, JournalError> => {
         if (end._tag === "FileFault") return Effect.succeed(end)
         if (end._tag === "FileContent") {
-          const { content, isPartial, stat, totalSize } = end
-          return Effect.succeed({ size: sizeOf(content), totalSize, isPartial, stat, all: [{ offset: 0, content }] })
+          const { content, isPartial, stat } = end
+          return Effect.succeed({ size: sizeOf(content), isPartial, stat, all: [{ offset: 0, content }] })
         }
         if (isDisordered) return Effect.fail(chunkOrderError(entry.path))
         const isPartial = start > 0 || entry.length !== undefined
-        return Effect.succeed({ size, totalSize: stat?.sizeBytes ?? start + size, isPartial, stat, all })
+        return Effect.succeed({ size, isPartial, stat, all })
       }
       return Effect.flatMap(askAndWait(entry, take, options), found)
     })

@@ -110,14 +110,14 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
   offset: nonNegativeInt,
   data: Content,
   isFinal: Schema.Boolean,
-  /** The path of the file. Only the part at offset 0 has this field. */
+  /** The path of the file. The part at offset 0 must have this field. */
   path: Schema.optionalKey(Schema.String),
-  /** The treatment of an existing file. Only the part at offset 0 has this field. @default "overwrite" */
+  /** The treatment of an existing file. Counts only in the part at offset 0. @default "overwrite" */
   createMode: Schema.optionalKey(createMode),
   ...writeFields,
-  /** The treatment of links. Only the part at offset 0 has this field. */
+  /** The treatment of links. Counts only in the part at offset 0. */
   ...links,
-  /** True to cancel the write. If so, the leaf discards the parts of the write, and sends no answer. Requires `isFinal`. */
+  /** True to cancel the write. If so, the leaf discards the parts of the write, and sends no answer. */
   discard: Schema.optionalKey(Schema.Boolean)
 }) {}
 
@@ -248,7 +248,7 @@ export const Removed = Schema.Struct({
 export class FileDeleted extends Schema.TaggedClass<FileDeleted>("fs-algebra/FileDeleted")("FileDeleted", {
   ...answerFields,
   path: Schema.String,
-  /** The number of removed entries that are not directories. */
+  /** The number of removed entries that are not directories; 1 if only directories were removed. */
   deletedCount: nonNegativeInt,
   directories: Schema.optionalKey(nonNegativeInt),
   /** The removed entries, parents first, if they were recorded. */
@@ -307,7 +307,7 @@ export const FaultKind = Schema.Literals([
 export type FaultKind = typeof FaultKind.Type
 
 /**
- * The answer to a failed operation. The same operation on the same state fails with the same kind.
+ * The answer to a failed operation.
  *
  * @since 0.1.0
  */
@@ -464,7 +464,7 @@ export class FileAttributesSet extends Schema.TaggedClass<FileAttributesSet>("fs
   {
     ...answerFields,
     path: Schema.String,
-    /** True if the permission bits of a copy were not set, because `preservePermissions` is off. @default false */
+    /** True if the permission bits of a copy were not set, because the leaf does not preserve permissions. @default false */
     skippedMode: Schema.optionalKey(Schema.Boolean),
     /** The previous attributes, if they were recorded. */
     previous: Schema.optionalKey(
@@ -483,7 +483,7 @@ export class FileStarted extends Schema.TaggedClass<FileStarted>("fs-algebra/Fil
   ...answerFields,
   /** The run id of the leaf. */
   instance: Schema.String,
-  /** The size of the entry at the path before the change, in bytes. `null` if there was no entry. */
+  /** The size of the entry at the path before the change, in bytes. `null` if there was no entry. Absent if unknown. */
   size: Schema.optionalKey(Schema.NullOr(nonNegativeInt)),
   /** The version of the file after the change, if the leaf knows this version in advance. */
   after: Schema.optionalKey(Schema.String),
@@ -533,7 +533,7 @@ export const Thirteen = Schema.Union(basicEntries)
 export type Thirteen = typeof Thirteen.Type
 
 /**
- * The kinds of entry that only branches and leaves with `extended: true` use.
+ * The kinds of entry beyond the thirteen. Branches and leaves use these kinds only with `extended: true`.
  *
  * @since 0.1.0
  */
@@ -542,7 +542,7 @@ export const Extended = Schema.Union(extendedEntries)
 export type Extended = typeof Extended.Type
 
 /**
- * Any entry of a journal of files.
+ * A request, an answer, or the notice FileStarted.
  *
  * @category schemas
  * @since 0.1.0
@@ -569,13 +569,13 @@ export type Efferent =
   | FileMakeLink
   | FileSetAttributes
 /**
- * An entry that answers a request.
+ * An answer to a request, or the notice FileStarted.
  *
  * @since 0.1.0
  */
 export type Afferent = Exclude<FileSystemEntry, Efferent>
 /**
- * An entry that ends an answer. No further entry follows for its correlation id.
+ * An entry that can end an answer. A FileContentChunk ends an answer only if it is final.
  *
  * @since 0.1.0
  */

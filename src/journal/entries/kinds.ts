@@ -1,4 +1,4 @@
-/** The table of the kinds of request, with one row per kind. Branches, leaves and replays use it. */
+/** The table of the kinds of request, with one row per kind, for branches, leaves and replays. */
 import type { CreateMode, Efferent, FileSystemEntry, Terminal } from "./files.ts"
 
 interface Kind {

@@ -3,9 +3,10 @@ import * as Schema from "effect/Schema"
 const nonNegativeInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 /**
- * The leaves at the position `through`, up to which every request has an answer. A later leaf starts reading at this position.
- * Only leaves with `extended` append checkpoints. A leaf trusts a checkpoint if `code` proves that the leaf's own installation
- * made the checkpoint, and `digest` matches the entry at `through`. Otherwise the leaf reads the journal from the beginning.
+ * The leaves at the position `through`, up to which every request has an answer. A later leaf looks for open requests after
+ * this position only. Only leaves with `extended` append checkpoints. A leaf trusts a checkpoint if `code` proves that the leaf's
+ * own installation made the checkpoint, and `digest` matches the entry at `through`. Otherwise the leaf reads the journal from
+ * the beginning.
  *
  * @since 0.1.0
  */

@@ -102,7 +102,7 @@ const faultKinds: ReadonlySet<string> = new Set(FaultKind.literals)
 
 export const faultKindOf = (tag: string): FaultKind => (faultKinds.has(tag) ? (tag as FaultKind) : "IoError")
 
-/** Returns the answer to a failed request. The complete error is included only for readers of `Extended` entries. */
+/** Returns the answer to a failed request. Includes the complete error only if the leaf is extended. */
 export const faultAnswer = (error: FsError, correlationId: string, path: string, extended: boolean): FileFault =>
   make(FileFault, {
     correlationId,

@@ -1,4 +1,4 @@
-/** The connection of a journal, whose failures are those of journals. */
+/** The connection of a journal. Its failures are JournalErrors. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { StoreError } from "../../repository/errors.ts"
@@ -37,7 +37,7 @@ export const make = (options: Options): Effect.Effect<Connection, JournalError, 
 
 const toStoreError = ({ detail }: JournalError): StoreError => new StoreError({ reason: "unavailable", detail })
 
-/** Returns the same connection, with the failures of stores. */
+/** Returns the same connection with StoreErrors as its failures. */
 export const forStores = (connection: Connection): Shared.Connection<StoreError> => ({
   ...connection,
   call: (operation, request) =>

@@ -16,7 +16,7 @@ import type { Options } from "./options.ts"
 // position is the sequence of a message.
 
 export const header = {
-  /** The id of one attempt to append. A writer that lost the answer recognises its own message by this id. */
+  /** The id of the message, also when it is sent again. A writer that lost the answer recognises its own message by this id. */
   id: "Fs-Algebra-Append",
   count: "Fs-Algebra-Count",
   /**

@@ -21,8 +21,8 @@ export interface Options {
    */
   readonly servers: string | ReadonlyArray<string>
   /**
-   * The journal's name, which may contain letters, digits, "-" and "_". The stream and the object store have the same name.
-   * The subject is `fs-algebra.<name>`.
+   * The journal's name: at most 200 letters, digits, "-" and "_". The stream and the object store have the same name. The subject
+   * is `fs-algebra.<name>`.
    */
   readonly name: string
   readonly authentication?: Authentication | undefined
@@ -46,7 +46,7 @@ export interface Options {
    * @default "30 seconds"
    */
   readonly timeout?: Duration.Input | undefined
-  /** The store of the contents larger than 4 KiB. All processes must use the same one. @default the object store of the server */
+  /** The store of the contents larger than 4 KiB, the same in all processes. @default the object store of the server */
   readonly contents?: ContentStore | undefined
 }
 
@@ -55,7 +55,7 @@ const invalidOption = (detail: string): Effect.Effect<never, JournalError> =>
 
 export const checkOptions = ({ maxBytes, name, replicas = 1, servers }: Options): Effect.Effect<void, JournalError> => {
   if (!/^[\w-]{1,200}$/.test(name))
-    return invalidOption(`the journal name ${JSON.stringify(name)} must contain only letters, digits, "-" and "_"`)
+    return invalidOption(`the journal name ${JSON.stringify(name)} must have 1 to 200 letters, digits, "-" and "_"`)
   if (servers.length === 0) return invalidOption("the option `servers` is empty; give the address of a NATS server")
   if (!Number.isInteger(replicas) || replicas < 1 || replicas > 5)
     return invalidOption(`replicas must be 1 to 5, but is ${replicas}`)

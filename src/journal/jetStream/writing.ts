@@ -63,7 +63,7 @@ export const make = (
     const { jetstream, nats, packages } = connection
     const callQueue = yield* Queue.unbounded<PendingAppend>()
     const openCalls = new Set<PendingAppend>()
-    /** The last position in the stream, as far as this process knows. `undefined` after a failure. */
+    /** The last position in the stream, as far as this process knows. `undefined` at the start and after a failure. */
     let lastKnownPosition: number | undefined
     /** The last position that the server confirmed. The stream must still contain this position. */
     let lastConfirmedPosition = 0
@@ -82,7 +82,7 @@ export const make = (
     const placeHeaders = (first: number, count: number) => ({ [Messages.header.placeOf]: `${first}/${count}` })
 
     /** Sends the placeholders of a group after its first message, without waiting. A later writer adds lost placeholders. */
-    const sendPlaceKeepers = (first: number, count: number): void => {
+    const sendPlaceholders = (first: number, count: number): void => {
       for (let after = first; after < first + count - 1; after++) {
         const headers = headersOf(placeHeaders(first, count))
         headers.set(packages.jetstream.PubHeaders.ExpectedLastSeqHdr, String(after))
@@ -91,7 +91,7 @@ export const make = (
     }
 
     /** Adds the missing placeholders of a group after the sequence `from`. Waits until all placeholders exist. */
-    const addMissingPlaceKeepers = (
+    const addMissingPlaceholders = (
       { count, sequence: first }: Messages.Message,
       from: number
     ): Effect.Effect<void, JournalError> =>
@@ -115,7 +115,7 @@ export const make = (
       if (last === undefined) return 0
       const owner = yield* log.owner(last)
       const end = Messages.endOf(owner)
-      if (end > last.sequence) yield* addMissingPlaceKeepers(owner, last.sequence)
+      if (end > last.sequence) yield* addMissingPlaceholders(owner, last.sequence)
       return Math.max(end, last.sequence)
     })
 
@@ -136,7 +136,7 @@ export const make = (
       readonly fields: Readonly<Record<string, string>>
     }
 
-    /** Publishes a message and returns its sequence. Returns `undefined` if another message has that sequence. */
+    /** Publishes a message and returns its sequence. Returns `undefined` if another message has taken the sequence. */
     const publish = ({ data, fields, id }: Outgoing, after: number): Effect.Effect<number | undefined, JournalError> =>
       connection
         .call("JetStream.append", () =>
@@ -167,7 +167,7 @@ export const make = (
         lastKnownPosition = undefined
         const first = yield* publish(outgoing, after)
         if (first === undefined) return yield* store(outgoing)
-        sendPlaceKeepers(first, outgoing.count)
+        sendPlaceholders(first, outgoing.count)
         return (lastConfirmedPosition = lastKnownPosition = first + outgoing.count - 1)
       })
 

@@ -139,7 +139,7 @@ export const write = (self: LeafContext, work: Work, intent: FileWrite | FileWri
   )
 }
 
-/** Extends the deadline of the request with each chunk, so that a large write does not time out. */
+/** Extends the deadline of the request with each chunk, so that a large write times out only without progress. */
 const renewDeadlineOnChunks = <E>(
   self: LeafContext,
   work: Work,
@@ -265,8 +265,8 @@ export const linkMadeAnswer = (work: Work): FileLinkMade =>
 const linksUnsupported: Fault = { _tag: "Unsupported", feature: "symbolic links" }
 
 /**
- * Creates a link without a check of its target, so that a branch can restore a link that leads out of the root. No leaf
- * follows such a link, and the branch has checked the targets from its callers.
+ * Creates a link whose target may lead out of the root, so that a branch can restore such a link. No leaf follows such a link,
+ * and the branch has checked the targets from its callers.
  */
 const makeUncheckedLink = (self: LeafContext, work: Work, target: string): Effect.Effect<void, FsError> => {
   const { fs, links } = self
@@ -299,7 +299,7 @@ export const attributesSetAnswer = (self: LeafContext, work: Work, intent: FileS
     skippedMode: modeOf(self, intent) === intent.mode ? undefined : true
   })
 
-/** Returns the permission bits to set. Returns `undefined` for a copy if `preservePermissions` is off. */
+/** Returns the permission bits to set. Returns `undefined` for a copy if the leaf does not preserve permissions. */
 export const modeOf = ({ fs: { port } }: LeafContext, { isCopy, mode }: FileSetAttributes): number | undefined =>
   isCopy === true && !(port.rules?.preservePermissions === true && port.attributes !== undefined) ? undefined : mode
 

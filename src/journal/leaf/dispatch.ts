@@ -10,9 +10,7 @@ import * as Instance from "../lifecycle.ts"
 import { DaemonChanged } from "../entries/status.ts"
 import { type Efferent, FileFault, FileWriteChunk, isEfferent, isMutation, isTerminal } from "../FileSystemEntry.ts"
 import type { Entry, Recorded } from "../model.ts"
-import * as Assignment from "./registry.ts"
-import type * as Deadlines from "./executor.ts"
-import { type Executor, makeDeadlines } from "./executor.ts"
+import { type Deadlines, type Executor, makeDeadlines } from "./executor.ts"
 import { faultAnswer, sizeOf } from "../entries/values.ts"
 import * as Faults from "./model.ts"
 import type { EarlierWork, LeafContext, PathOwnership, Transfer, Work } from "./model.ts"
@@ -57,7 +55,7 @@ export const make = (
     owns: (path) => leaves.ownerOf(path)?.instance === instance,
     isPrefixDirectory: leaves.isPrefixDirectory
   }
-  const open = new Map<string, Assignment.OpenRequest>()
+  const open = new Map<string, Registry.OpenRequest>()
   /**
    * The leaves that append no FileStarted before a change, and have not ended normally. Such a leaf may have carried out
    * unanswered requests.
@@ -72,12 +70,12 @@ export const make = (
     return executor.answerUnstarted(faultAnswer(error, intent.correlationId, shown, settings.extended))
   }
   const shownOf = (intent: Efferent): string => intent.path ?? "."
-  const isMine = (request: Assignment.OpenRequest): boolean => request.leafInCharge?.instance === instance
-  const isOpen = (request: Assignment.OpenRequest): boolean => open.get(request.intent.correlationId) === request
+  const isMine = (request: Registry.OpenRequest): boolean => request.leafInCharge?.instance === instance
+  const isOpen = (request: Registry.OpenRequest): boolean => open.get(request.intent.correlationId) === request
 
   const forEachRequest = (
-    requests: ReadonlyArray<Assignment.OpenRequest>,
-    action: (request: Assignment.OpenRequest) => Action
+    requests: ReadonlyArray<Registry.OpenRequest>,
+    action: (request: Registry.OpenRequest) => Action
   ): Action =>
     requests.length === 0
       ? undefined
@@ -94,14 +92,14 @@ export const make = (
       }
     })
 
-  const graceDeadlines: Deadlines.Deadlines<Assignment.OpenRequest> = makeDeadlines(clock, me.grace, (request) => {
+  const graceDeadlines: Deadlines<Registry.OpenRequest> = makeDeadlines(clock, me.grace, (request) => {
     request.isDue = true
     return decideWhenDue(request)
   })
-  const decideWhenDue = (request: Assignment.OpenRequest): Effect.Effect<void> =>
+  const decideWhenDue = (request: Registry.OpenRequest): Effect.Effect<void> =>
     postpone(() => (isOpen(request) && isMine(request) && request.isDue ? answerUnserved(request) : undefined))
   const pulseMillis = Math.max(me.grace, minPulseMillis)
-  const pulseDeadlines: Deadlines.Deadlines<Assignment.OpenRequest> = makeDeadlines(clock, pulseMillis, (request) =>
+  const pulseDeadlines: Deadlines<Registry.OpenRequest> = makeDeadlines(clock, pulseMillis, (request) =>
     postpone(() => {
       if (!isOpen(request) || pulseDeadlines.has(request)) return undefined
       if (isMine(request)) {
@@ -112,7 +110,7 @@ export const make = (
       return reportDead(request.leafInCharge)
     })
   )
-  const idleDeadlines: Deadlines.Deadlines<Assignment.OpenRequest> = makeDeadlines(clock, settings.idleMillis, (request) =>
+  const idleDeadlines: Deadlines<Registry.OpenRequest> = makeDeadlines(clock, settings.idleMillis, (request) =>
     postpone(() =>
       isOpen(request) && isMine(request) && !idleDeadlines.has(request)
         ? dropWith(request, {
@@ -129,12 +127,12 @@ export const make = (
     for (const deadlines of [graceDeadlines, pulseDeadlines, idleDeadlines]) deadlines.drop(request)
     open.delete(correlationId)
   }
-  const dropWith = (request: Assignment.OpenRequest, fault: Fault): Action => {
+  const dropWith = (request: Registry.OpenRequest, fault: Fault): Action => {
     closeRequest(request.intent.correlationId)
     return refuse(request.intent, request.givenPath, fault)
   }
 
-  /** Reports a leaf as completed if its process is known to be dead, so that other leaves take its requests. */
+  /** Reports a leaf as completed if its run is known to have ended, so that other leaves take its requests. */
   const reportDead = (leaf: Registry.AnnouncedLeaf | undefined): Action => {
     if (leaf === undefined || reported.has(leaf.instance) || Instance.hasEnded(leaf.instance) !== true) return undefined
     const { daemon, extended, prefix } = leaf
@@ -156,7 +154,7 @@ export const make = (
    * Tests whether another leaf may still be carrying out the request. Returns false after twice the timeout, because the other
    * leaf then counts as ended.
    */
-  const mayRunElsewhere = ({ waitedMillis: heldFor, triedLeaves: tried }: Assignment.OpenRequest): boolean =>
+  const mayRunElsewhere = ({ waitedMillis: heldFor, triedLeaves: tried }: Registry.OpenRequest): boolean =>
     heldFor < 2 * settings.timeoutMillis &&
     tried.some(
       (leaf) =>
@@ -167,12 +165,12 @@ export const make = (
         Instance.hasEnded(leaf.instance) !== true
     )
 
-  const actOnOwn = (request: Assignment.OpenRequest): Action => {
+  const actOnOwn = (request: Registry.OpenRequest): Action => {
     if (!request.isServing) return request.isDue ? decideWhenDue(request) : undefined
     if (mayRunElsewhere(request)) return void pulseDeadlines.renew(request)
     return runOrRefuse(request)
   }
-  const onAssigned = (request: Assignment.OpenRequest): Action => {
+  const onAssigned = (request: Registry.OpenRequest): Action => {
     if (request.isServing) {
       graceDeadlines.drop(request)
       request.isDue = false
@@ -185,10 +183,10 @@ export const make = (
     return void pulseDeadlines.renew(request)
   }
 
-  const mayHaveBegun = ({ intent, started, triedLeaves: tried }: Assignment.OpenRequest): boolean =>
+  const mayHaveBegun = ({ intent, started, triedLeaves: tried }: Registry.OpenRequest): boolean =>
     isMutation(intent) && (started !== undefined || tried.some((leaf) => silent.has(leaf.instance)))
 
-  const answerUnserved = (request: Assignment.OpenRequest): Action => {
+  const answerUnserved = (request: Registry.OpenRequest): Action => {
     const { intent, givenPath: shown } = request
     closeRequest(intent.correlationId)
     const doubt = mayHaveBegun(request) ? "; the previous leaf ended without an answer and may have made the change" : ""
@@ -199,9 +197,9 @@ export const make = (
     )
   }
 
-  const hadEarlierLeaf = ({ position, triedLeaves: tried }: Assignment.OpenRequest): boolean =>
+  const hadEarlierLeaf = ({ position, triedLeaves: tried }: Registry.OpenRequest): boolean =>
     position < me.position || tried.some((leaf) => leaf.instance !== instance)
-  const earlierWorkOn = (request: Assignment.OpenRequest): EarlierWork | undefined => {
+  const earlierWorkOn = (request: Registry.OpenRequest): EarlierWork | undefined => {
     const { intent, started, triedLeaves: tried } = request
     if (!hadEarlierLeaf(request) || !isMutation(intent)) return undefined
     const begunBy = started?.instance
@@ -212,7 +210,7 @@ export const make = (
       ? { started: undefined, isUncertain: true }
       : { started, isUncertain: tried.some((leaf) => silent.has(leaf.instance)) }
   }
-  const take = (request: Assignment.OpenRequest, to: FsPath.FsPath | undefined): Action => {
+  const take = (request: Registry.OpenRequest, to: FsPath.FsPath | undefined): Action => {
     const { intent, givenPath: shown, transfer } = request
     const left = earlierWorkOn(request)
     closeRequest(intent.correlationId)
@@ -237,7 +235,7 @@ export const make = (
     return executor.waitForRoom()
   }
 
-  const runOrRefuse = (request: Assignment.OpenRequest): Action => {
+  const runOrRefuse = (request: Registry.OpenRequest): Action => {
     const { intent, path, transfer } = request
     const fault =
       settingsFault(settings, intent) ?? request.fault ?? (path === undefined ? missingPathFault : pathFault(settings, path))
@@ -274,11 +272,11 @@ export const make = (
 
   const isAfterStart = (): boolean => position > me.position
 
-  const add = (intent: Efferent, at: number, fault?: Fault): Assignment.OpenRequest => {
+  const add = (intent: Efferent, at: number, fault?: Fault): Registry.OpenRequest => {
     const isChunked = intent._tag === "FileWriteChunk"
     const parsed = intent.path === undefined ? missingPathFault : FsPath.parse(intent.path, "branch")
     const path = typeof parsed === "string" && fault === undefined ? parsed : undefined
-    const request: Assignment.OpenRequest = {
+    const request: Registry.OpenRequest = {
       intent,
       givenPath: shownOf(intent),
       path,
@@ -295,7 +293,7 @@ export const make = (
       triedLeaves: []
     }
     open.set(intent.correlationId, request)
-    Assignment.assign(request, leaves, at)
+    Registry.assign(request, leaves, at)
     return request
   }
   const answerDuplicateId = (intent: Efferent): Action =>
@@ -314,7 +312,7 @@ export const make = (
     return isAfterStart() ? onAssigned(request) : undefined
   }
 
-  const appendChunk = (request: Assignment.OpenRequest, transfer: Transfer, chunk: FileWriteChunk): void => {
+  const appendChunk = (request: Registry.OpenRequest, transfer: Transfer, chunk: FileWriteChunk): void => {
     const { first, nextOffset: next } = transfer
     if (request.fault !== undefined || request.completeAt !== undefined) return
     if (chunk.offset !== next) {
@@ -344,19 +342,19 @@ export const make = (
     return isMine(request) && request.isServing && !pulseDeadlines.has(request) ? runOrRefuse(request) : undefined
   }
 
-  const inOrder = (requests: ReadonlyArray<Assignment.OpenRequest>): ReadonlyArray<Assignment.OpenRequest> =>
+  const inOrder = (requests: ReadonlyArray<Registry.OpenRequest>): ReadonlyArray<Registry.OpenRequest> =>
     [...requests].sort((one, other) => (one.completeAt ?? one.position) - (other.completeAt ?? other.position))
 
   const onDaemon = (changed: DaemonChanged, recorded: Recorded<Entry>): Action | "superseded" => {
     const { at } = recorded
     const announced = leaves.observe(changed, recorded.position)
-    let reassigned: Array<Assignment.OpenRequest>
+    let reassigned: Array<Registry.OpenRequest>
     if (announced !== undefined) {
-      reassigned = [...open.values()].filter((request) => Assignment.pass(request, announced, leaves, at))
+      reassigned = [...open.values()].filter((request) => Registry.pass(request, announced, leaves, at))
     } else {
       if (changed.status === "Running") return undefined
       reassigned = [...open.values()].filter(({ leafInCharge: charge }) => charge?.instance === changed.instance)
-      for (const request of reassigned) Assignment.assign(request, leaves, at)
+      for (const request of reassigned) Registry.assign(request, leaves, at)
     }
     if (recorded.position < me.position) return undefined
     if (recorded.position === me.position) return forEachRequest(inOrder([...open.values()]), onAssigned)

@@ -1,7 +1,7 @@
 /**
  * Carries out the requests of a leaf. Each request is a fiber, which locks its paths in the order of the journal. The numbers
  * of running and of waiting requests are limited, so that a long journal does not fill the memory. Each request is answered
- * exactly once, even if it fails or hangs.
+ * once, even if it fails or hangs. Only a request that a shutdown drops stays unanswered.
  */
 import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
@@ -187,7 +187,7 @@ export const make = (options: Options): Executor => {
       }
       const answer = timeoutAnswer(work, settings)
       if (work.hasBegun) stuck.add(work)
-      // Append the answer before interrupting the operation, so that the interruption is not answered instead.
+      // Mark the request as answered before interrupting the operation, so that the interruption is not answered instead.
       const settled = answerOnce(work, answer)
       fibers.get(work)?.interruptUnsafe()
       return settled
@@ -203,7 +203,7 @@ export const make = (options: Options): Executor => {
   }
 
   const waitUntilEmpty = waitUntil(() => acceptedWork.size === 0)
-  /** Drops the requests that have not begun. A dropped request stays unanswered, so the next leaf carries it out. */
+  /** Drops the requests that have not begun. A dropped request stays unanswered for the next leaf. */
   const dropUnbegun = Effect.sync(() => {
     for (const work of [...acceptedWork.values()].filter(({ hasBegun }) => !hasBegun)) {
       work.isAnswered = true

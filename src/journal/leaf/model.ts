@@ -24,7 +24,7 @@ const isBusy = (error: unknown): boolean =>
 const firstDelayMillis = 50
 
 /**
- * Retries while another program uses the file. Each delay is about twice the previous delay, with a random variation of up
+ * Retries while another program has the file open. Each delay is about twice the previous delay, with a random variation of up
  * to 20 %.
  */
 export const retryWhileBusy = <A, E, R>(maxRetries: number, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
@@ -69,10 +69,11 @@ export interface Work {
   readonly isOwn: boolean
   readonly ownership: PathOwnership
   /**
-   * The work that an earlier leaf may have done on the request. `undefined` if no earlier leaf was in charge of the request.
+   * The work that an earlier leaf may have done on the request. `undefined` if the request changes nothing, or if it arrived
+   * after the start of this leaf and no other leaf has served it.
    */
   readonly earlierWork: EarlierWork | undefined
-  /** True if the request is answered, so that no further entry for the request may be appended. */
+  /** True if the request is answered or dropped, so that no further entry for the request may be appended. */
   isAnswered: boolean
   hasBegun: boolean
 }
@@ -83,9 +84,12 @@ export interface PathOwnership {
 }
 
 export interface EarlierWork {
-  /** The state that the earlier leaf recorded before the change. `undefined` if no FileStarted is in the journal. */
+  /**
+   * The state that the earlier leaf recorded before the change. `undefined` if the journal has no FileStarted, or if the earlier
+   * leaf served other files.
+   */
   readonly started: FileStarted | undefined
-  /** True if the earlier leaf may have carried out the request without recording anything. */
+  /** True if the earlier leaf may have made the change, and this leaf cannot find out. */
   readonly isUncertain: boolean
 }
 
@@ -99,7 +103,10 @@ export interface LeafContext {
   readonly journal: Scrivener<Entry>
   readonly settings: Settings
   readonly instance: string
-  /** Appends entries that precede the last entry of the answer. Interrupts the caller if the request is already answered. */
+  /**
+   * Appends entries that precede the last entry of the answer, and extends the deadline of the request. Interrupts the caller if
+   * the request is already answered.
+   */
   readonly tell: (work: Work, entries: ReadonlyArray<Afferent>) => Effect.Effect<void>
 }
 

@@ -71,8 +71,8 @@ const entryOf = (name: string): FileEntry => ({
 const fail = (work: Work, fault: Fault): AnswerEffect => Effect.fail(errorOf(fault, work.intent, work.givenPath))
 
 /**
- * Returns the answer of this leaf's filesystem. Returns the fallback if this leaf does not own the path, or if the path has no
- * directory.
+ * Returns the answer of this leaf's filesystem. Returns the fallback if this leaf does not own the path, or if the answer is
+ * NotFound or NotADirectory.
  */
 const ownAnswerOr = <A>(
   work: Work,
@@ -94,7 +94,7 @@ const list = (
   if (recursive === true && work.mounts.length > 0) {
     return fail(work, {
       _tag: "IoError",
-      detail: "several leaves serve paths below this directory; list each directory separately"
+      detail: "a recursive list cannot cross the prefixes of leaves below this directory; list each directory separately"
     })
   }
   const matcher =
@@ -128,8 +128,8 @@ const orPrefixDirectory = (self: LeafContext, work: Work, execute: AnswerEffect)
 }
 
 /**
- * Answers a request for a directory that leads to prefixes, or for the prefix of this leaf. Carries out any other request
- * unchanged.
+ * Answers a request for a directory that leads to prefixes, or for the prefix of this leaf. Carries out any other request. If
+ * the request needs an existing parent, first creates the directory of the prefix.
  */
 const answerWithMounts = (self: LeafContext, work: Work, execute: AnswerEffect): AnswerEffect => {
   const { intent, mounts, path } = work

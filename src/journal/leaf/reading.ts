@@ -114,7 +114,7 @@ export const read = (self: LeafContext, work: Work, intent: FileRead): Effect.Ef
 const isDenied = ({ _tag }: Fault): boolean => _tag === "AccessDenied"
 
 /**
- * Adds the target text of a link to its metadata, and whether the link may be followed. Omits a target text that cannot be
+ * Adds the target text of a link to its metadata, and whether the link may be followed. Omits a target text that may not be
  * read or is too long.
  */
 const withTarget = (self: LeafContext, path: FsPath.FsPath, stat: Stat): Effect.Effect<Metadata, Fault> => {
@@ -132,7 +132,10 @@ const withTarget = (self: LeafContext, path: FsPath.FsPath, stat: Stat): Effect.
 
 const mountDirectory: Metadata = { size: 0, isDirectory: true, kind: "directory" }
 
-/** Returns the metadata of each component of the path. A directory that leads to the prefixes of leaves always exists. */
+/**
+ * Returns the metadata of the components of the path, up to the first component that is missing or not a directory. A directory
+ * that leads to the prefixes of leaves always exists.
+ */
 const metadataAlongPath = Effect.fnUntraced(function* (
   self: LeafContext,
   { path, ownership: sharing }: Work

@@ -1,7 +1,6 @@
 /**
  * Decides whether an earlier leaf made an unanswered change. The current state is compared with the state that the earlier
- * leaf recorded, and with the result of the change. If neither matches, the answer says so. So no change is made twice, and no
- * answer is wrong.
+ * leaf recorded, and with the result of the change. If neither matches, the request fails, and the change is not made again.
  */
 import * as Effect from "effect/Effect"
 import * as DateTime from "effect/DateTime"
@@ -177,8 +176,8 @@ export const judgeSetAttributes = (self: LeafContext, work: Work, intent: FileSe
   })
 
 const refusalTexts = {
-  notMade: "not executed: the previous leaf ended before it made the change",
-  notBegun: "not executed: the request was sent before this leaf started; send the request again",
+  notMade: "not executed: the previous leaf ended before it made the change; send the request again",
+  notBegun: "not executed: no leaf has begun the change, and this leaf does not resume changes; send the request again",
   uncertain: "not executed by this leaf: the previous leaf ended without an answer and may have made the change",
   unclear:
     "not executed by this leaf: the previous leaf had begun the change, and the current state matches neither the old state nor the new state"

@@ -123,13 +123,13 @@ export interface OpenRequest {
   /** True if the leaf in charge carries out the request. Otherwise that leaf waits for an owner of the path. */
   isServing: boolean
   /**
-   * The start of the wait, in milliseconds since 1970: the time of the request, or of the end of the last leaf that served the
-   * request.
+   * The start of the wait, in milliseconds since 1970: the time of the request, or the time at which the last serving leaf ended
+   * or was replaced.
    */
   since: number
   /** True if the leaf in charge has waited its whole `grace` for an owner of the path. */
   isDue: boolean
-  /** The time that the request has waited for the end of a replaced leaf, in milliseconds. */
+  /** The time that the request has waited for the end of another leaf, in milliseconds. */
   waitedMillis: number
   /** The leaves that have served the request, in order. */
   readonly triedLeaves: Array<AnnouncedLeaf>

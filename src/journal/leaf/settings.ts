@@ -12,9 +12,9 @@ const trueByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.s
 const falseByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
 
 const commonSettings = {
-  /** True if writes are allowed. If not, writes fail with AccessDenied. @default true */
+  /** True if all changes except deletions are allowed. If not, they fail with AccessDenied. @default true */
   allowWrite: trueByDefault,
-  /** True if deletions are allowed. Replacing a file counts as writing. @default true */
+  /** True if deletions are allowed. A move also needs `allowWrite`. Replacing a file counts as writing. @default true */
   allowDelete: trueByDefault,
   /** The size of a chunk in bytes. @default 65,536 */
   chunkSize: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).pipe(Schema.withDecodingDefaultKey(Effect.succeed(65_536))),
@@ -135,7 +135,7 @@ export const SftpFS = Schema.Struct({
   agent: Schema.optionalKey(Schema.String),
   /** The known_hosts file with the keys of the server. A server with another key is refused. */
   knownHosts: Schema.optionalKey(Schema.String),
-  /** SHA-256 fingerprints of the server's keys, instead of `knownHosts`. @default none, so that every server is refused */
+  /** SHA-256 fingerprints of the server's keys, instead of `knownHosts`. Without both, every server is refused. @default none */
   hostKeys: Schema.Array(Schema.String).pipe(Schema.withDecodingDefaultKey(Effect.succeed([]))),
   ...commonSettings,
   ...linkSettings,
@@ -155,12 +155,12 @@ export type SftpFS = typeof SftpFS.Type
 export interface LeafOptions {
   /**
    * The name of the leaf, which must be the same after a restart.
-   * @default the backend's name, with the prefix if there is one
+   * @default the name of the backend or of the settings, such as "PosixFS", with the prefix if there is one
    */
   readonly name?: string | undefined
   /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all paths */
   readonly prefix?: string | undefined
-  /** True if writes are allowed. If not, writes fail with AccessDenied. @default true */
+  /** True if all changes except deletions are allowed. If not, they fail with AccessDenied. @default true */
   readonly allowWrite?: boolean | undefined
   /**
    * True if deletions are allowed. If not, deletions fail with AccessDenied. A move needs `allowDelete` and `allowWrite`.
@@ -200,20 +200,25 @@ export interface LeafOptions {
    */
   readonly grace?: Duration.Input | undefined
   /**
-   * The treatment of changes that were unanswered when the leaf started. With `reads`, these changes fail with IoError "not
-   * executed". With `all`, the leaf carries out the changes that were not made yet. A change fails if this is unclear.
+   * The treatment of changes that an earlier leaf left unanswered. With `reads`, a change that was not made fails with IoError
+   * "not executed". With `all`, the leaf makes such a change. In both cases, a change that was made gets its normal answer, and a
+   * change fails if its state is unclear.
    * @default "reads"
    */
   readonly resume?: "reads" | "all" | undefined
   /**
-   * True if the leaf supports the `Extended` entries. If so, answers contain complete errors, metadata and versions, and
-   * the leaf records the existing state before each change.
+   * True if the leaf supports the `Extended` entries. If so, answers contain complete errors and metadata, and the leaf records
+   * the existing state before each change.
    * @default false
    */
   readonly extended?: boolean | undefined
   /** @default Limits.standard */
   readonly limits?: Limits.LimitsShape | undefined
-  /** The number of retries of a read or a write if another program has the file open. The first delay is 50 ms. @default 5 */
+  /**
+   * The largest number of retries of a read, a write or an edit while another program has the file open. The first delay is
+   * about 50 ms.
+   * @default 5
+   */
   readonly lockedRetries?: number | undefined
 }
 
@@ -320,20 +325,17 @@ export const parseOptions = (fs: Algebra, options: LeafOptions): Settings | Inva
   }
 }
 
-/**
- * Returns the filesystem with these options applied. A filesystem that refuses links still refuses links. If no option changes
- * the rules, only `copy` is replaced, because `copy` must preserve permissions only if the rules of `fs` say so.
- */
+/** Returns the filesystem with these options applied. A filesystem that refuses links still refuses links. */
 export const applyOptions = (fs: Algebra, { followSymlinks, preservePermissions }: LeafOptions): Algebra => {
   const { rules } = fs.port
   const showsLinks = followSymlinks === false && rules?.symlinks !== "refuse" && rules?.symlinks !== "report"
-  const configured = makeAlgebra({
+  if (!showsLinks && preservePermissions === undefined) return fs
+  return makeAlgebra({
     ...fs.port,
     rules: {
       ...rules,
-      ...(showsLinks ? { symlinks: "report" as const } : {}),
-      preservePermissions: preservePermissions ?? rules?.preservePermissions === true
+      ...(showsLinks && { symlinks: "report" as const }),
+      ...(preservePermissions !== undefined && { preservePermissions })
     }
   })
-  return showsLinks || preservePermissions !== undefined ? configured : { ...fs, port: configured.port, copy: configured.copy }
 }

@@ -23,13 +23,13 @@ import type { Answered } from "./answered.ts"
 import * as Registry from "./registry.ts"
 
 // Checkpoints shorten the start of a leaf. A running leaf appends an entry with a position up to which every request has an
-// answer. The next leaf finds the latest checkpoint and starts reading there. A leaf ignores a checkpoint that another
-// installation made, or that does not match the journal. Without a valid checkpoint, the leaf reads the journal from its
-// beginning.
+// answer. The next leaf finds the latest checkpoint and looks for open requests after this position only. A leaf ignores a
+// checkpoint that another installation made, or that does not match the journal. Without a valid checkpoint, the leaf reads the
+// journal from its beginning.
 
 /**
- * The smallest number of positions between two checkpoints. After twice this number, any leaf of the installation appends a
- * checkpoint.
+ * The smallest number of positions between two checkpoints. After twice this number, any extended leaf of the installation
+ * appends a checkpoint.
  */
 const checkpointInterval = 1_024
 
@@ -203,8 +203,8 @@ export const makeCheckpoints = (
         .at(-1)!
         .leaves.running()
         .find(({ extended }) => extended)
-      // The first extended leaf may belong to another installation. So any leaf of this installation appends a checkpoint
-      // after twice the interval.
+      // The first extended leaf may belong to another installation. So any extended leaf of this installation appends a
+      // checkpoint after twice the interval.
       if (writer?.instance !== me.instance && wanted - lastCheckpointPosition < 2 * checkpointInterval) return undefined
       lastCheckpointPosition = wanted
       return Effect.ignore(append(stateAt(wanted)))
@@ -217,10 +217,6 @@ export interface Survey {
   readonly answered: AnsweredModule.Answered
   readonly started: ReadonlyMap<string, FileStarted>
   readonly silent: ReadonlyMap<string, Registry.AnnouncedLeaf>
-  /** The leaves at the position of this leaf's announcement. */
-  readonly leaves: Registry.Registry
-  /** The time of this leaf's announcement, in milliseconds since 1970. */
-  readonly at: number
 }
 
 const checkIntervalMillis = 100
@@ -236,7 +232,7 @@ const storedAfter = (journal: Scrivener<Entry>, after: number): Stream.Stream<Re
   )
 
 /**
- * Reads the journal and waits for the replaced leaves. Returns `undefined` if a newer leaf has meanwhile replaced this leaf.
+ * Reads the journal and waits for the replaced leaves. Returns `undefined` if a newer leaf replaces this leaf during the wait.
  */
 export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
@@ -250,13 +246,12 @@ export const make = Effect.fnUntraced(function* (
   const started = new Map<string, FileStarted>()
   const silent = new Map(checkpoint.silent)
   const leaves = checkpoint.leaves.copy()
-  let atAnnouncement: Pick<Survey, "leaves" | "at"> | undefined
   let isSuperseded = false
   // Also read the last positions before the checkpoint, because a later request may repeat an id that was answered there.
   let after = Math.max(0, checkpoint.position - AnsweredModule.duplicateWindow)
 
   const processEntry = (recorded: Recorded<Entry>): void => {
-    const { at, entry, position } = recorded
+    const { entry, position } = recorded
     after = position
     if (position <= checkpoint.position) {
       answered.advanceTo(recorded)
@@ -267,8 +262,7 @@ export const make = Effect.fnUntraced(function* (
       const announced = leaves.observe(entry, position)
       if (announced?.extended === false && position < me.position) silent.set(entry.instance, announced)
       if (entry.status === "Completed" && entry.failure === undefined) silent.delete(entry.instance)
-      if (position === me.position) atAnnouncement = { leaves: leaves.copy(), at }
-      else if (announced !== undefined && position > me.position && Registry.supersedes(announced, me)) isSuperseded = true
+      if (announced !== undefined && position > me.position && Registry.supersedes(announced, me)) isSuperseded = true
     } else if (entry._tag === "FileStarted") {
       if (!seenAnswers.has(entry.correlationId)) started.set(entry.correlationId, entry)
     } else if (isTerminal(entry)) {
@@ -286,7 +280,7 @@ export const make = Effect.fnUntraced(function* (
     }
     const awaitedLeaves = [...leaves.unfinished.values()].filter((other) => Registry.supersedes(me, other) && isAwaited(other))
     // Start even if a newer leaf has replaced this leaf, because the newer leaf waits until this leaf completes.
-    if (awaitedLeaves.length === 0) return { checkpoint, answered, started, silent, ...atAnnouncement! }
+    if (awaitedLeaves.length === 0) return { checkpoint, answered, started, silent }
     if (isSuperseded) return undefined
     yield* Effect.raceFirst(journal.waitFor(after, isDaemonChanged), Effect.sleep(checkIntervalMillis))
   }

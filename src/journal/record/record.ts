@@ -141,7 +141,7 @@ const readLink =
  */
 export interface RecordOptions {
   /**
-   * True if reads are recorded too, as `Replay.double` needs: stat, list, open and each read. Turns accelerations off.
+   * True if reads are recorded too, as `Replay.double` needs: stat, list, open and each read. Turns accelerations of reads off.
    * @default false
    */
   readonly reads?: boolean | undefined
@@ -204,11 +204,11 @@ export const recordInto =
  * failed call is recorded too. The journal must have no leaf, because a leaf would carry out the requests again.
  *
  * - streams are recorded in chunks as they pass, in constant memory
- * - after an interruption or a defect, the file is examined, and its state becomes the answer; if the state is unclear, there
- *   is no answer
+ * - after an interruption or a defect, the answer says whether the change was made; if this is unclear, there is no answer
  * - if the request cannot be recorded, nothing is done and the call fails with Unavailable; if the answer cannot be recorded,
  *   the call also fails with Unavailable, and its message says that the change was made
- * - the port keeps its locks, its rules and its requests that only read; other requests and the history are dropped
+ * - the port keeps its locks, its rules and its requests that only read; with `previous`, it also keeps the removal of trees;
+ *   other requests and the history are dropped
  *
  * @since 0.1.0
  */

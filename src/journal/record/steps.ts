@@ -1,6 +1,6 @@
 /**
- * Records each step: the request before the step, and the result after it. If a step is interrupted, the recorder examines the
- * affected entry. If the state of the entry is unclear, the request stays unanswered.
+ * Records each step: the request before the step, and the result after it. If a step is interrupted or fails with an unclear
+ * fault, the recorder examines the affected entry. If the state after an interruption is unclear, the request stays unanswered.
  */
 import { is as isFault } from "../../model/Fault.ts"
 import * as Cause from "effect/Cause"

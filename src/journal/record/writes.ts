@@ -173,8 +173,8 @@ interface Progress {
 }
 
 /**
- * Wraps the engine's commit. The wrapper reads the old content, publishes the new content, and records the answer. No other
- * change can come between these steps.
+ * Wraps the engine's commit. The wrapper reads the old content, publishes the new content, and records the answer. The lock of
+ * the engine excludes other changes through this filesystem between these steps.
  */
 const recordingCommit = (
   writing: RecordContext,

@@ -1,4 +1,4 @@
-/** Streams the content of a file from its recorded parts, so that a large content is never in memory as a whole. */
+/** Streams the content of a file from its recorded parts. Only recorded edits need the whole content in memory. */
 import { is as isFault } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

@@ -136,7 +136,7 @@ const isUntouched = (path: FsPath.FsPath, node: Node): boolean =>
   (node.kind === "origin" && node.path === path && node.attributes === undefined) ||
   (node.kind === "directory" && !node.isTouched && node.attributes?.mode.value === undefined)
 
-/** Returns all differences at and below a path. Ignores temporary files. */
+/** Returns the differences of the recorded entries at and below a path. Ignores temporary files. */
 export const differences = Effect.fnUntraced(function* (
   comparison: Comparison,
   top: FsPath.FsPath,

@@ -45,8 +45,8 @@ const isAppend = (asked: FileWrite | FileWriteChunk): boolean =>
   asked.createMode === "append" || asked.createMode === "appendExisting"
 
 /**
- * Returns the previous content from the answer, or an empty content if the leaf recorded the size 0. Returns `undefined` if
- * the content is unknown.
+ * Returns the previous content from the answer, or an empty content if the leaf recorded the size 0. Returns `null` if there
+ * was no file, and `undefined` if the content is unknown.
  */
 const previousOf = ({ answered, started }: Operation): Content | null | undefined => {
   const answer = answered?.answer

@@ -3,7 +3,7 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Efferent } from "../FileSystemEntry.ts"
 import { isStep } from "../record/steps.ts"
 
-/** Normalizes a path: removes leading and repeated slashes and ".". */
+/** Normalizes a path: removes empty segments and ".". */
 export const normalizePath = (path: string): FsPath.FsPath =>
   FsPath.fromSegments(path.split("/").filter((segment) => segment !== "" && segment !== "."))
 

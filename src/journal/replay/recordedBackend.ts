@@ -136,8 +136,8 @@ const make = (journal: Scrivener<Entry>, recording: Recording, options: Options)
       const answers = recording.answers.get(key)
       const answered = answers?.shift()
       if (answered !== undefined) return Effect.succeed(answered)
-      const often = answers === undefined ? "was never recorded" : "was recorded fewer times"
-      const detail = `the recording has no answer, because this step ${often}: ${key}${missingReadsHint(recording)}`
+      const why = answers === undefined ? "this step was never recorded" : "all recorded answers to this step are used"
+      const detail = `the recording has no answer, because ${why}: ${key}${missingReadsHint(recording)}`
       return Effect.fail(unavailable(detail))
     })
   const takeSuccess = (key: string): Effect.Effect<Terminal, Fault> =>
@@ -149,7 +149,9 @@ const make = (journal: Scrivener<Entry>, recording: Recording, options: Options)
     Effect.mapError(journal.bytes(content), (error) => unavailable(error.message))
   const content = (key: string): Effect.Effect<FileContent, Fault> =>
     Effect.flatMap(takeSuccess(key), (answer) =>
-      answer._tag === "FileContent" ? Effect.succeed(answer) : Effect.fail(unavailable(key))
+      answer._tag === "FileContent"
+        ? Effect.succeed(answer)
+        : Effect.fail(unavailable(`the recorded answer to this step is a ${answer._tag} instead of a FileContent: ${key}`))
     )
 
   const open: Backend["open"] = (path) =>

@@ -1,6 +1,6 @@
 /**
- * Undoes changes. Compares the recorded tree at the target position with the current tree. Examines only paths that differ or
- * were changed in between, and reverts all differences in one transaction.
+ * Undoes changes. Compares the recorded trees at the target position and at the end. Examines only the paths that differ or were
+ * changed in between. Reverts all differences in one transaction. Modification times alone are set before the transaction.
  */
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -282,7 +282,7 @@ interface Options {
   readonly dryRun?: boolean | undefined
 }
 
-/** The two trees at one path. Both are `undefined` if the undo does not change the path. */
+/** The two trees at one path. `undefined` means that there is no entry. */
 interface TreePair {
   readonly before: TreeNode | undefined
   readonly after: TreeNode | undefined

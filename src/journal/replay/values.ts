@@ -51,8 +51,8 @@ export interface Change {
 }
 
 /**
- * The state of a path. `unknown` means that the path has an entry, but the journal does not tell its kind or content. `mode`
- * contains the permission bits, if the journal tells them.
+ * The state of a path. `unknown` means that the path has an entry whose kind or content is not known. `mode` contains the
+ * permission bits, if they were compared.
  *
  * @since 0.1.0
  */
@@ -65,7 +65,7 @@ export type State =
   | { readonly kind: "unknown"; readonly mode?: number }
 
 /**
- * A path whose state differs from the state that the journal left.
+ * A path whose state differs from its last state in the journal.
  *
  * @since 0.1.0
  */

@@ -90,8 +90,8 @@ const declareCovenant = ({ invocations, extended, files, maxBytes, name, spells 
 }
 
 /**
- * Returns the positions up to which all entries have been routed: the last positions, or the position before the first open
- * invocation.
+ * Returns the positions up to which all entries have been routed. Without an open invocation, these are the last positions.
+ * Otherwise the spells are routed up to the first open invocation, and the journal of files is read from its beginning.
  */
 const settledPositions = Effect.fnUntraced(function* ({ invocations, files, spells }: SpellRouting) {
   const last = yield* spells.last

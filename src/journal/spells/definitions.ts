@@ -1,4 +1,4 @@
-/** The parameters and results of each spell. The fields have the names of the agent tools. Paths are relative to the branch. */
+/** The parameters and results of each spell, with the field names of the agent tools. Paths are relative to the branch. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { CreateMode, type Edit, FileDelete, FileEdit, FileList, FileRead, FileWrite } from "../FileSystemEntry.ts"
@@ -70,11 +70,11 @@ export class SpellResult extends Schema.TaggedClass<SpellResult>("fs-algebra/Spe
 /**
  * The kinds of spell fault.
  *
- * The first eleven kinds are the kinds of FileFault. Conflict, Unsupported and Unavailable come from an extended leaf, and
- * have the same meaning as in `FsError`. The other kinds are:
+ * The first eleven kinds are the kinds of FileFault. Conflict, Unsupported and Unavailable come from the leaf, and have the same
+ * meaning as in `FsError`. The other kinds are:
  *
  * - `NotText`: an edit of a file that is not text
- * - `InvalidArgument`: an edit whose text does not occur, or occurs more than once
+ * - `InvalidArgument`: an edit that cannot be applied, for example because its text does not occur or occurs more than once
  * - `LimitExceeded`: a content that is too large for a result or a write
  * - `UnknownSpell`, `InvalidParameters`: the spell was not attempted
  *

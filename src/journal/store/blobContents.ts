@@ -56,7 +56,7 @@ const toJournalError =
     const reasons = {
       unavailable,
       missing: "corrupt",
-      // Only a read finds a damaged content. A write finds an entry in its way that is no content.
+      // Only a read finds a damaged content. For a write, an entry that is no content is in the way.
       corrupt: operation === "ContentStore.get" ? "corrupt" : "io",
       full: "io",
       invalid: "invalid"
@@ -72,7 +72,7 @@ interface BlobContents extends ContentStore {
 }
 
 /**
- * Tests whether anything is stored for the hash of the reference, intact or not. A content store of someone else tells only
+ * Tests whether anything is stored for the hash of the reference, intact or not. A content store of another library tells only
  * whether the content has the right size.
  */
 export const holds = (contents: ContentStore, ref: ContentRef): Effect.Effect<boolean, JournalError> => {

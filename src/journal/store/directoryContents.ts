@@ -1,4 +1,4 @@
-/** A content store in a directory: the layout of the blobs of a directory store, with drafts beside them. */
+/** A content store in a directory, with the layout of the blobs of a directory store. */
 import * as Effect from "effect/Effect"
 import { openBlobs } from "../../repository/stores/directory.ts"
 import { JournalError } from "../errors.ts"

@@ -35,8 +35,8 @@ const preventTransfer = (buffer: ArrayBuffer): void => {
 }
 
 /**
- * Copies bytes for an entry. Small copies share one large buffer, because allocating a buffer takes ten times as long as
- * filling it, and Node's pool has only 8 KiB.
+ * Copies bytes for an entry. Small copies share one large buffer, because allocating a buffer takes much longer than filling
+ * it.
  */
 export const keepBytes = (bytes: Uint8Array): Uint8Array => {
   const { length } = bytes

@@ -1,7 +1,7 @@
 /**
  * A store of entries in a file. Another process may read the file while it is written. A reader learns from the system when
- * the file grows. A timer also checks the file, in case the system sends no event. A reader checks the file again after it has
- * begun to wait, so it misses no growth.
+ * the file grows. A timer also checks the file, in case the system sends no event. A reader counts the events before it checks
+ * the file, so it misses no growth.
  */
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"

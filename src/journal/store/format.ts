@@ -9,7 +9,7 @@ import { readAt } from "../../runtime/host.ts"
 // The text format of a journal: a header line, then one line of JSON for each entry, `{v, pos, at, entry}`.
 //
 // The entries of one append are a group, and `more` is the number of entries that follow in the group. A group without its last
-// line was never confirmed and is ignored. In a chained journal, each line ends with a hash of the previous line and of its own
+// line was never confirmed and is ignored. In a chained journal, each line ends with a hash of the previous hash and of its own
 // bytes. So a changed, removed, added or moved line breaks the chain. The file does not show whether lines were cut off at its
 // end. To detect this, keep a copy of the last hash elsewhere.
 
@@ -128,7 +128,7 @@ export const parseLine = (bytes: Uint8Array, position: number): Line | JournalEr
   if (v !== version || pos !== position)
     return corruptError(`the line of entry ${position} has a different position or version`, position)
   if (typeof at !== "number" || !(more === 0 || isCount(more)) || entry === undefined) {
-    return corruptError(`the line of entry ${position} lacks a field`, position)
+    return corruptError(`the line of entry ${position} has a missing or an invalid field`, position)
   }
   return { at, more, entry }
 }

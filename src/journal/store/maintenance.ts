@@ -42,8 +42,8 @@ export interface Verified {
   /** True if the file ends with an incomplete append, which was never confirmed or is being written. */
   readonly torn: boolean
   /**
-   * The numbers of distinct contents above 4 KiB. `referenced` counts the contents to which entries refer. `damaged` counts
-   * the contents that do not match their hash.
+   * The numbers of distinct contents in the content store. `referenced` counts the contents to which entries refer. `damaged`
+   * counts the contents that do not match their hash or their size.
    */
   readonly contents: { readonly referenced: number; readonly missing: number; readonly damaged: number }
 }
@@ -124,7 +124,7 @@ export interface Compacted {
   readonly removed: number
   /** The position of the first remaining entry. */
   readonly first: number
-  /** The number of contents above 4 KiB that were removed because no remaining entry refers to them. */
+  /** The number of contents removed from the content store because no remaining entry refers to them. */
   readonly contents: number
   /**
    * The reason why fewer entries were removed than requested. A leaf still needs `unanswered` requests and the `recent`
@@ -135,7 +135,7 @@ export interface Compacted {
 
 const operation = "Journal.compact"
 
-/** The system calls of a compaction, in order. A test can replace this object to stop the process at each call. */
+/** The system calls of a compaction. A test can replace this object to stop the process at each call. */
 export interface Disk {
   readonly create: (path: string, mode: number) => number
   readonly write: (descriptor: number, bytes: Uint8Array) => number
@@ -158,7 +158,7 @@ const failure = (reason: JournalError["reason"], detail: string): JournalError =
   new JournalError({ operation, reason, detail })
 
 class Inventory {
-  /** The position of the last entry of each append. `#offsets` contains the offset after that entry. */
+  /** The position of the last entry of each append. `#offsets` contains the offset after the same entry. */
   readonly #positions: Array<number> = []
   readonly #offsets: Array<number> = []
   /** The last position that refers to each content. */

@@ -11,7 +11,7 @@ import { readAt } from "../../runtime/host.ts"
 /** The largest number of entries and of bytes in a block. */
 const blockLimits = { entries: 256, bytes: 256 * 1024 } as const
 
-const kept = 16
+const maxCachedBlocks = 16
 
 export interface Pages<E> {
   /**
@@ -58,7 +58,7 @@ export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pag
   const cacheBlock = (block: number, cached: CachedBlock<E>): void => {
     cache.delete(block)
     cache.set(block, cached)
-    if (cache.size > kept) cache.delete(cache.keys().next().value!)
+    if (cache.size > maxCachedBlocks) cache.delete(cache.keys().next().value!)
   }
 
   const blockOf = (position: number): number => {

@@ -137,7 +137,7 @@ const owner = (options: RunnerOptions) =>
       )
       return (opened = { ...answers, inner })
     })
-    /** Tests whether the workspace is open. One that was deleted and made again is opened anew. */
+    /** Tests whether the workspace is open. A workspace that was deleted and made again is opened anew. */
     const isUsable = (): boolean => opened?.workspace.isReplaced() === false
     const openOnce = Effect.suspend(() =>
       isUsable()

@@ -2,8 +2,7 @@
  * The subset of CBOR (RFC 8949) that nodes use: integers, byte strings, texts, lists and null, in the deterministic encoding of
  * section 4.2.
  *
- * The decoder accepts exactly what the encoder writes, so a node need not be encoded again to check it. A general decoder with
- * that check took eight times as long.
+ * The decoder accepts exactly what the encoder writes, so a node need not be encoded again to check it.
  */
 import { Buffer } from "../../runtime/buffer.ts"
 

@@ -1,4 +1,4 @@
-/** The contents of files: inline, one chunk, or a tree of indexes over chunks. Reads and writes use bounded memory. */
+/** The contents of files: inline, one chunk, or a tree of indexes over chunks. Writes use bounded memory. */
 import * as Effect from "effect/Effect"
 import * as Eager from "../../engine/eager.ts"
 import { type Hasher, hasher, sha256 } from "../../runtime/hash.ts"

@@ -111,7 +111,7 @@ export interface Answer {
   readonly id: string
   readonly request: string
   readonly at: number
-  /** Absent if it was too long to be kept. */
+  /** The text of the answer. Absent if the text was too long to be kept. */
   readonly text: string | undefined
 }
 
@@ -126,7 +126,7 @@ export interface AnswersRef {
   readonly hash: string
   /** The number of bytes of the node. */
   readonly size: number
-  /** The time of its newest answer. */
+  /** The time of the newest answer in the node. */
   readonly at: number
 }
 

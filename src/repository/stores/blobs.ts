@@ -24,7 +24,7 @@ export interface Stored {
 }
 
 /**
- * Stores the bytes of a stream, of any number, with constant memory use if the store permits it. Stores nothing if the stream
+ * Stores the bytes of a stream. Most stores accept a stream of any size, with constant memory use. Stores nothing if the stream
  * fails.
  */
 export type PutStream = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>) => Effect.Effect<Stored, StoreError | E, R>
@@ -44,9 +44,9 @@ export interface Contents {
   readonly delete: (hashes: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
   /** Deletes the content of each hash whose last `put` was before `millis`. Returns the number of deleted contents. */
   readonly deleteOlder: (hashes: ReadonlyArray<string>, millis: number) => Effect.Effect<number, StoreError>
-  /** Removes what killed programs have left before a time in milliseconds. Keeps what belongs to a running `put`. */
+  /** Removes the leftovers of programs that were killed before a time in milliseconds. Keeps the parts of a running `put`. */
   readonly sweep?: Sweep
-  /** All hashes. Other names, which others have stored, are permitted. */
+  /** All hashes. The list may also have other names that other programs have stored. */
   readonly list: Stream.Stream<Listed, StoreError>
 }
 
@@ -63,8 +63,8 @@ export const deleteOlder: unique symbol = Symbol("fs-algebra/repository/deleteOl
 export const putHashed: unique symbol = Symbol("fs-algebra/repository/putHashed")
 
 /**
- * The key of a `put` of bytes as with `putHashed`, that need not be sent to the store if it has as many bytes of this hash. The
- * content may keep its old time, so only a store without a collection of garbage may use it.
+ * The key of a `put` like `putHashed` that may send nothing if the store already has as many bytes for the hash. The content may
+ * keep its old time, so only callers without a collection of garbage may use this operation.
  */
 export const putMissing: unique symbol = Symbol("fs-algebra/repository/putMissing")
 

@@ -118,8 +118,8 @@ export const ownDirectory = (path: string): void => {
 }
 
 /**
- * Removes the drafts of dead processes. Computes their ages by the clock of the disk, because drafts may come from another
- * machine.
+ * Removes the drafts of dead processes, and drafts of unknown processes after a day. Computes their ages by the clock of the
+ * disk, because drafts may come from another machine.
  */
 const removeLeftovers = (directory: string): void => {
   const names = Fs.readdirSync(directory).filter((name) => draftPattern.test(name))

@@ -31,7 +31,7 @@ const lock = ProcessLock.make({
 /** The maximum wait, in milliseconds, for another process that replaces the same head. */
 const timeoutMillis = 30_000
 const maxPauseMillis = 8
-/** The number of times that a process enters a lock directory again which others keep removing. */
+/** The maximum number of retries to enter a lock directory that other processes keep removing. */
 const maxTries = 32
 /** The time between two reads of a head. The system does not report all changes on all disks. */
 const pollTime = "1 second"
@@ -151,8 +151,8 @@ export const make = ({ attempt, directory, fsync, syncNames, withDraft }: Place)
   }
 
   /**
-   * Moves the head to the path of the entry, so that it is deleted with the entry. Another process may have removed the entry and
-   * published a head meanwhile. Then puts this head back, and returns false.
+   * Moves the head to the path of the entry, so that the head is deleted with the entry. If another process has removed the entry
+   * and published another head meanwhile, puts that head back and returns false.
    */
   const take = (held: ProcessLock.Held, file: string, expected: string | undefined): boolean => {
     const path = join(top, file)
@@ -228,7 +228,8 @@ export const make = ({ attempt, directory, fsync, syncNames, withDraft }: Place)
       const what = next === undefined ? "delete of a head" : "compareAndSet"
       return Effect.gen(function* () {
         const content = next === undefined ? undefined : encode(workspace, next)
-        // The disk is slow, so a draft is written and flushed before the lock is taken, unless the head is another one.
+        // With `fsync`, write and flush a draft before taking the lock, because the disk is slow. If the head is not as
+        // expected, write nothing.
         const isDraft = fsync && content !== undefined
         if (isDraft && (yield* attempt(what, () => readFile(fileOf(workspace))))?.text !== expected) return false
         const isDone = isDraft

@@ -1,6 +1,6 @@
 /**
- * Keeps a stream until its hash is known: in memory, and from 1 MiB on in a temporary file. A store can then read the content in
- * pieces, and again after a failure.
+ * Keeps the content of a stream until its hash is known: in memory, or above 1 MiB in a temporary file. A store can then read the
+ * content in pieces, and again after a failure.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -91,7 +91,7 @@ const spool = <E, R>(
         chunks.push(new Uint8Array(chunk))
         digest.update(chunk)
         size += chunk.length
-        // A write for each small chunk would cost a system call for each.
+        // Collect small chunks, because each write is a system call.
         return size - written > maxMemoryBytes ? flush : Effect.void
       })
     )

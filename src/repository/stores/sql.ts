@@ -43,7 +43,7 @@ const partBytes = 8 * 1024 * 1024
 /** The number of hashes in one statement. Old versions of SQLite permit 999 parameters. */
 const hashesAtOnce = 500
 const pageSize = 1_000
-/** The maximum number of statements that create the tables. */
+/** The maximum number of statements that open the store. */
 const openingStatements = 10
 const pollTime = "250 millis"
 const maxDetailChars = 300

@@ -80,7 +80,7 @@ const open = ({ file }: SqliteOptions): Effect.Effect<SqlClient.SqlClient, Store
       (database) => Effect.sync(() => database.close())
     )
     const connection = connect(database)
-    // In this mode, readers do not wait for writers. A committed change survives a loss of power.
+    // With WAL, readers do not wait for writers. With `synchronous = full`, a committed change survives a loss of power.
     yield* Effect.forEach(["pragma journal_mode = wal", "pragma synchronous = full"], (sql) =>
       connection.executeRaw(sql, [])
     ).pipe(

@@ -30,7 +30,10 @@ const partsAtOnce = 64
 const maxTries = 10
 /** The age in milliseconds from which on parts without a description can be those of a killed program. */
 const leftoverAgeMillis = 60 * 60 * 1000
-/** The time in milliseconds between two steps of a `put` after which its parts can be removed as leftovers, so it sends them again. */
+/**
+ * The longest time in milliseconds between two steps of a `put`. After a longer pause, a collection may have removed the parts as
+ * leftovers, so `put` sends them again.
+ */
 const stoppedPutMillis = leftoverAgeMillis / 12
 /** The number of contents whose last read position is remembered. */
 const maxPositions = 64

@@ -2,7 +2,7 @@
  * A connection to a NATS server that reconnects by itself. If the server cannot be reached, a call is retried until its
  * timeout. So each operation must be safe to repeat.
  *
- * Journals and stores use it. Each has errors of its own, which `Errors` makes.
+ * Journals and stores use this connection, each with errors of its own, which `Errors` makes.
  */
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream"
 import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node"
