@@ -45,7 +45,7 @@ export interface Won {
 }
 
 /** Tests whether the history of `present` lacks a commit that was confirmed earlier. */
-export const hasLost = (present: Commit, { commit, id }: Won): boolean => {
+const hasLost = (present: Commit, { commit, id }: Won): boolean => {
   // Another history does not show this, and neither does a commit of version 1.
   if (originOf(present) !== originOf(commit)) return false
   const since = present.head.sequence - commit.head.sequence

@@ -121,7 +121,7 @@ describe("through a branch,", () => {
   }
 
   for (const [what, call, tags] of [...asEntries, ...missing]) {
-    it.effect(`${what} appends the same entries if the journal has only the basic kinds of entry`, () =>
+    it.effect(`${what} appends ${tags.join(", then ")} without optional fields if the journal has only basic kinds of entry`, () =>
       inWorld(
         Effect.gen(function* () {
           const { fs, journal } = yield* world({ extended: false }, tree)
@@ -184,7 +184,7 @@ describe("a call through a branch", () => {
     )
   )
 
-  it.effect("is validated before it sends any request; only whether its paths exist is left to the leaf", () =>
+  it.effect("with invalid arguments sends no request; one that deletes or replaces the root sends no change", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal } = yield* world({}, tree)
@@ -280,7 +280,7 @@ describe("a call through a branch", () => {
 })
 
 describe("a branch", () => {
-  it.effect("without a leaf fails every call with Timeout", () =>
+  it.effect("without a leaf fails every call except exists with Timeout", () =>
     inWorld(
       Effect.gen(function* () {
         const fs = yield* Branch.make({ extended: true, timeout: "10 seconds" })
@@ -334,7 +334,7 @@ describe("a branch", () => {
     })
   )
 
-  it.effect("lets one of two racing writers succeed, and gives the other a Conflict", () =>
+  it.effect("lets one of two racing writers with the same precondition succeed, and gives the other a Conflict", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, { a: "0" })
@@ -500,7 +500,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("lets its leaf decide about permission bits, even if the branch is mounted or has a mount", () =>
+  it.effect("copies permission bits if its leaf keeps them, even if the branch is mounted or has a mount", () =>
     inWorld(
       Effect.gen(function* () {
         const served = make(yield* InMemory.make({ tree: { f: "x" } }))
@@ -522,7 +522,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("shows no drift if its leaf drops the permission bits of a copy, whether the branch or the leaf records it", () =>
+  it.effect("shows no drift in its journal or in a recorded journal if its leaf drops the permission bits of a copy", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal, served } = yield* world({}, tree)
@@ -560,7 +560,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("sends no request about permission bits if an overlay or another filesystem makes the copy", () =>
+  it.effect("leaves the permission bits of a copy to an overlay or another filesystem that makes the copy", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, tree)
@@ -596,7 +596,7 @@ describe("a branch", () => {
     )
   )
 
-  it.live("removes a directory by one request, even if it contains names that no path can express", () =>
+  it.live("removes a directory that contains names that no path can express", () =>
     inWorld(
       Effect.gen(function* () {
         const root = yield* directory

@@ -425,7 +425,7 @@ describe("a write of a stream through a branch", () => {
 
   const broken = Stream.concat(Stream.make(utf8("12345")), Stream.fail({ _tag: "Cable" } as const))
 
-  it.effect("is discarded at the leaf if the stream fails or is interrupted", () =>
+  it.effect("sends a discard to the leaf if the stream fails or is interrupted", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       assert.deepStrictEqual(yield* Effect.flip(asking.send(write, broken)), { _tag: "Cable" })
@@ -455,7 +455,7 @@ describe("a write of a stream through a branch", () => {
     })
   )
 
-  it.effect("sends no discard to a leaf with only the basic kinds of entry, which would take it for a last chunk", () =>
+  it.effect("sends no discard to a leaf with only basic kinds of entry, which would take the discard for a last chunk", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin({ extended: false })
       yield* Effect.flip(asking.send(write, broken))

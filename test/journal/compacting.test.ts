@@ -178,7 +178,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("leaves the old journal or the new journal if its process is killed at any step", () =>
+  it.effect("leaves the old journal or the new journal if all system calls from any step on fail", () =>
     Effect.gen(function* () {
       let isOver = false
       for (let step = 0; !isOver; step++) {
@@ -285,7 +285,7 @@ describe("Journal.compact of the journal of a leaf", () => {
     })
   )
 
-  it.live("leaves a journal that a leaf can still serve, even if recently answered requests are removed", () =>
+  it.live("leaves a journal that a leaf can still serve, even if many answered requests are removed", () =>
     Effect.gen(function* () {
       const path = fresh()
       const fs = yield* memory({ tree: { f: "x" } })

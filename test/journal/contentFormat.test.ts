@@ -1,4 +1,4 @@
-/** The layout of the contents of a journal file. The program wrote the journal in `golden` before contents became a store of blobs. */
+/** The layout of the contents of a journal file. An earlier version of the library wrote the journal in `golden`. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -56,7 +56,7 @@ describe("a journal file whose contents are in a store of blobs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fails with the reason of the store, and appends no entry whose content is not stored", () =>
+  it.live("fails with the detail of the store, and appends no entry whose content is not stored", () =>
     Effect.gen(function* () {
       const path = join(Fs.mkdtempSync(join(inMemory(), "full-")), "journal")
       for (const [reason, expected] of [

@@ -53,7 +53,7 @@ contentLaws(
   })
 )
 contentLaws(
-  "a store of blobs of someone else",
+  "a store of blobs of the caller",
   Effect.sync(() => make(makeBlobs()))
 )
 
@@ -250,7 +250,7 @@ describe("a content store that keeps streams in temporary files", () => {
     return { directory, store }
   })
 
-  it.live.skipIf(process.platform === "win32")("leaves no file even if it is killed in the middle of a put", () =>
+  it.live.skipIf(process.platform === "win32")("has no temporary file with a name in the middle of a put", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* opened
       let names: ReadonlyArray<string> | undefined

@@ -70,7 +70,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("fails with notStarted if it is shut down before its start, and with completed if started afterwards", () =>
+  it.effect("fails with notStarted if it is shut down before its start, and with completed if it is started again", () =>
     journaled(
       Effect.gen(function* () {
         const daemon = yield* Daemon.make(forever("d"))
@@ -101,7 +101,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("that fails or dies is Completed, and keeps its failure in the journal too", () =>
+  it.effect("that fails or dies is Completed, and records its failure in the journal", () =>
     journaled(
       Effect.gen(function* () {
         const one = yield* Daemon.make({ name: "one", run: () => Effect.fail(new Error("no more")) })
@@ -222,7 +222,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("runs with the services of its start and the position of its first entry", () =>
+  it.effect("runs with the position of its first entry", () =>
     journaled(
       Effect.gen(function* () {
         const seen = yield* Deferred.make<number>()

@@ -100,7 +100,7 @@ describe.each(kinds)("a spell through branch and leaf over $name:", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect("read_file and edit_file read a large file in chunks", () =>
+  it.effect("read_file reads a large file in chunks, and edit_file changes the file", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* read("long.txt"), long)
       yield* Spells.call("write_file", { path: "long.txt", content: "the end\n", mode: "append" })

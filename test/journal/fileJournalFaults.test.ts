@@ -277,14 +277,14 @@ describe("a file journal whose file another program changes", () => {
       })
     )
 
-  it.live("writes nothing if the size of the file has changed", () =>
+  it.live("fails with `corrupt` if the size of the file has changed", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* meddled((path) => Fs.appendFileSync(path, "x")), "corrupt")
       assert.strictEqual(yield* meddled((path) => Fs.truncateSync(path, 60)), "corrupt")
     })
   )
 
-  it.live("fails if the file was removed", () =>
+  it.live("fails with `io` if the file was removed", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* meddled((path) => Fs.unlinkSync(path)), "io")
     })

@@ -53,7 +53,7 @@ describe("a forged journal", () => {
     })
   )
 
-  it.live("with a line longer than any append is corrupt, and is not read completely", () =>
+  it.live("with a line longer than the longest possible line is corrupt", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(Effect.flatMap(opened(path), (journal) => journal.append(stat("a"))))

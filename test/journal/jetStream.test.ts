@@ -383,7 +383,7 @@ describeNats("a journal on JetStream:", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("in the format of a later version is distinguished from damage", () =>
+    it.live("in the format of a later version makes a read fail with `version`", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journal = yield* open(name)
@@ -550,7 +550,7 @@ describeNats("a journal on JetStream:", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("that an earlier version has stored are read, each part once, and are not stored again", () =>
+    it.live("that an earlier version has stored are read with few requests for each part, and are not stored again", () =>
       Effect.gen(function* () {
         const name = fresh()
         const content = bytes(3_000_000)

@@ -122,7 +122,7 @@ describeNats("a journal on JetStream with several processes", () => {
   )
 
   it.live(
-    `repeats and loses no write if the leaf is killed and replaced ${kills} times`,
+    `repeats no write and loses no confirmed write if the leaf is killed and replaced ${kills} times`,
     () =>
       Effect.gen(function* () {
         const place = fresh()

@@ -180,7 +180,7 @@ for (const [name, fs] of backends) {
           assert.strictEqual(yield* counted(remove("f")), 1)
           assert.strictEqual(yield* counted(remove("f")), "NotFound")
           assert.strictEqual(yield* counted(remove("d")), "DirectoryNotEmpty")
-          // The count is at least one if anything is removed (C-16).
+          // The count is at least one if anything is removed.
           assert.strictEqual(yield* counted(remove("empty")), 1)
           assert.strictEqual(yield* counted(remove("d", { recursive: true })), 2)
           assert.strictEqual(yield* counted(remove("/", { recursive: true })), "AccessDenied")
@@ -554,7 +554,7 @@ describe("names on a leaf without the rules of Windows", () => {
   it.effect("that differ only in case are equal only on a case-insensitive disk", () =>
     Effect.gen(function* () {
       for (const caseInsensitive of [true, false]) {
-        yield* serving(memory({ caseInsensitive }), { names: caseInsensitive ? "windows" : "posix" }, ({ ask }) =>
+        yield* serving(memory({ caseInsensitive }), {}, ({ ask }) =>
           Effect.gen(function* () {
             yield* ask(write("A", "x"))
             const answer = yield* ask(write("a", "y", "create"))
@@ -567,7 +567,7 @@ describe("names on a leaf without the rules of Windows", () => {
 })
 
 describe("a leaf", () => {
-  it.effect("writes nothing if a limit is exceeded", () =>
+  it.effect("writes no file over the size limit, and lists no directory over the limit of entries", () =>
     serving(memory(), { limits: { ...Limits.standard, maxFileSize: 10, maxListEntries: 2 } }, ({ ask }, self) =>
       Effect.gen(function* () {
         const answer = yield* ask(write("f", many(11)))

@@ -125,7 +125,7 @@ describe("the basic kinds of fault", () => {
     [{ _tag: "IoError", code: "EIO", detail: "the disk is broken" }, "IoError"],
     [{ _tag: "PathTooLong", detail: "too long" }, "PathTooLong"],
     [{ _tag: "Timeout", detail: "too slow" }, "Timeout"],
-    // Faults without a basic kind of their own (C-23).
+    // Faults without a basic kind of their own.
     [{ _tag: "Unavailable", detail: "nobody there" }, "IoError"],
     [{ _tag: "LimitExceeded", limit: "maxFileSize", allowed: 1, actual: 2 }, "IoError"]
   ]
@@ -180,7 +180,7 @@ describe("the basic kinds of fault", () => {
 
 for (const [name, fs] of backends) {
   describe(`a leaf over ${name}`, () => {
-    it.effect("checks permission, path, arguments, limits, precondition and existence in this order (C-54, C-50)", () =>
+    it.effect("checks path, arguments, limits, precondition and existence in this order", () =>
       serving(fs, { extended: true }, ({ ask }) =>
         Effect.gen(function* () {
           const none = "0".repeat(64)
@@ -207,7 +207,7 @@ for (const [name, fs] of backends) {
     it.effect("accepts paths from the root with or without a slash, drops `.` and keeps names unchanged", () =>
       serving(fs, {}, ({ ask, content }) =>
         Effect.gen(function* () {
-          // Names are not normalised, so these two differ (C-05).
+          // Names are not normalised, so the two forms of é differ.
           for (const path of ["src/main.cs", "\u00e9", "e\u0301", "A", "a", "with space ", "back\\slash", "..."]) {
             assert.strictEqual(kindOf(yield* ask(write(path, `in ${path}`, "create"))), "FileWritten", path)
           }
@@ -250,7 +250,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("lists by the common rules for globs, with hidden names, in code point order (C-18, C-19)", () =>
+    it.effect("lists by the common rules for globs, with hidden names, in code point order", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           const names = ["d/.hidden", "d/B", "d/a", "d/\uffee", "d/\u{1f600}", "d/sub/a", "d/sub/.x/a", "d/sub2/b"]
@@ -274,7 +274,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("deletes a link itself, but reads and writes through it (C-39, C-16)", () =>
+    it.effect("deletes a link itself, but reads and writes through the link", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           yield* self.write("d/f", "old")
@@ -409,7 +409,7 @@ describe("the settings of PosixFS", () => {
       })
     )
 
-  it.effect("have the documented effects", () =>
+  it.effect("forbid writes or deletions, and choose the size of chunks and the treatment of links", () =>
     Effect.gen(function* () {
       yield* under({ allowWrite: false }, (rootPath, { ask }) =>
         Effect.gen(function* () {
@@ -474,7 +474,7 @@ describe("the settings of PosixFS", () => {
 })
 
 describe("a file that another program has open", () => {
-  it.effect("is retried after 50 ms, and then after pauses that double each time, with jitter", () =>
+  it.effect("is opened again five times, after about 50 ms and then after pauses that double, with jitter", () =>
     journaled(
       Effect.gen(function* () {
         const tries: Array<number> = []
@@ -585,7 +585,7 @@ describe("a part of a file that another program has locked", () => {
 })
 
 describe("a name that no path can express", () => {
-  it.effect("is listed as not addressable, and matches no pattern (C-05)", () =>
+  it.effect("is listed as not addressable, and matches no pattern", () =>
     Effect.suspend(() => {
       const directory = freshDirectory()
       Fs.writeFileSync(join(directory, "a\u0007b"), "")
@@ -649,7 +649,7 @@ describe("a write in several parts", () => {
     )
   )
 
-  it.effect("may have empty parts and no mode (C-46)", () =>
+  it.effect("may have empty parts and no mode", () =>
     serving(memory({ tree: { f: "old" } }), {}, ({ answer, append }, self) =>
       Effect.gen(function* () {
         const one = id()
@@ -677,7 +677,7 @@ describe("a write in several parts", () => {
   )
 })
 
-describe("a leaf over a case-insensitive disk (C-41)", () => {
+describe("a leaf over a case-insensitive disk", () => {
   it.effect("times out a request behind a hanging request on the same path in another case", () =>
     journaled(
       Effect.gen(function* () {
@@ -699,7 +699,7 @@ describe("a leaf over a case-insensitive disk (C-41)", () => {
     )
   )
 
-  it.effect("reports a change of case as a change of unknown outcome after it was killed", () =>
+  it.effect("reports a move to another case by a killed leaf as a change of unknown outcome", () =>
     journaled(
       Effect.gen(function* () {
         const { append, answer } = yield* asked

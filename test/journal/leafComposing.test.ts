@@ -103,7 +103,7 @@ describe("a branch with several leaves for prefixes", () => {
     )
   )
 
-  it.effect("fails as Unavailable with the path while the leaf for the path does not run", () =>
+  it.effect("fails searches with Unavailable and the path while the leaf for the path does not run", () =>
     journaled(
       Effect.gen(function* () {
         const { branch, leaves } = yield* two
@@ -129,7 +129,7 @@ describe("a branch with several leaves for prefixes", () => {
     )
   )
 
-  it.effect("refuses only a recursive list over several leaves to a client with the basic kinds of entry", () =>
+  it.effect("refuses a recursive list across a prefix to a client with the basic kinds of entry, but no list of one directory", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory({ tree: {} }), { prefix: "a/b" })
@@ -138,7 +138,7 @@ describe("a branch with several leaves for prefixes", () => {
         const listing = yield* ask(listIntent("/", { pattern: "a*" }))
         assert.isTrue(listing._tag === "FileListing" && names(listing.entries).join() === "a")
         const whole = yield* ask(listIntent("/", { recursive: true }))
-        assert.isTrue(whole._tag === "FileFault" && whole.message.includes("several leaves"))
+        assert.isTrue(whole._tag === "FileFault" && whole.message.includes("cannot cross the prefixes"))
       })
     )
   )

@@ -41,7 +41,7 @@ describe("a leaf", () => {
     )
   )
 
-  it.live("never leaves its root, and accepts any valid name and any id", () =>
+  it.live("refuses paths and links out of its root, and accepts names of object properties and an id of a million characters", () =>
     served((root) =>
       Effect.gen(function* () {
         const { ask } = yield* asked

@@ -659,7 +659,7 @@ describe("a leaf that replaces another", () => {
     )
   )
 
-  it.effect("completes without serving if a third leaf starts while it waits", () =>
+  it.effect("completes if a third leaf starts while it waits", () =>
     journaled(
       Effect.gen(function* () {
         const { append } = yield* asked
@@ -675,7 +675,7 @@ describe("a leaf that replaces another", () => {
 })
 
 describe("a leaf that is shut down", () => {
-  it.effect("answers the requests that it has begun, and leaves later requests to the next leaf", () =>
+  it.effect("answers the requests that it has begun, and leaves later requests unanswered", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()

@@ -326,7 +326,7 @@ describe("a leaf over a simulated disk of Windows", () => {
     )
   )
 
-  it.effect("answers large contents in chunks, and writes in all modes", () =>
+  it.effect("answers large contents in chunks, and refuses modes that do not fit", () =>
     serving({}, () =>
       Effect.gen(function* () {
         const { askAll, content } = yield* asked

@@ -96,7 +96,7 @@ describeSftp("sftpFS", () => {
     })
   )
 
-  it.live("behaves like a leaf over Sftp on another connection", () =>
+  it.live("and Leaf.make over Sftp on a pipe to a server answer in the same way", () =>
     Effect.gen(function* () {
       const root = freshDirectory()
       const leaf = Daemon.layer(Effect.flatMap(openPiped(root), (port) => Leaf.make(make(port), { extended: true })))

@@ -1,6 +1,5 @@
 /**
- * A process on a journal at a server, which is a leaf over a directory, a client of a leaf, or a writer that appends
- * until it is killed.
+ * A process on a journal at a server: a leaf over a directory, a client of a leaf, or a writer.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

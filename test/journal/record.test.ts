@@ -256,7 +256,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("records no previous contents without the option `previous`", () =>
+  it.effect("records no previous contents with `previous: false`", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const fs = yield* another()
@@ -482,7 +482,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("records the true result of a write that is interrupted while it commits", () =>
+  it.effect("records the result of a write that fails late or is interrupted, unless the result is unknown", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const broken: Fault = { _tag: "IoError", detail: "after it was published" }

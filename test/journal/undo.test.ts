@@ -113,7 +113,7 @@ describe("Replay.undo", () => {
     "was overwritten",
     "was a directory",
     "was the root"
-  ] as const)("restores the permission bits and times of an entry that %s, and can itself be undone", (how) =>
+  ] as const)("restores the permission bits of an entry that %s, and can itself be undone", (how) =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal

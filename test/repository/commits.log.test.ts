@@ -49,7 +49,7 @@ const threeCommits = Effect.gen(function* () {
 })
 
 describe("commits", () => {
-  it.live("lists what each head said, the newest first", () =>
+  it.live("lists the fields of each head, the newest first", () =>
     Effect.gen(function* () {
       const { heads, stores } = yield* threeCommits
       assert.deepStrictEqual(
@@ -85,7 +85,7 @@ describe("commits", () => {
     })
   )
 
-  it.live("ends with the newest commit that collect has removed", () =>
+  it.live("ends with the newest commit whose root collect has removed", () =>
     Effect.gen(function* () {
       const { fs, stores } = yield* threeCommits
       yield* Effect.provide(Repository.collect({ grace: 0 }), stores)

@@ -41,7 +41,7 @@ const fill = (opened: Opened, count = 300) =>
 const countBlobs = (stores: StoreServices) => Stream.runCount(Context.get(stores, BlobStore).list)
 
 describe("fork", () => {
-  it.live("writes one head for a workspace of any size, and both workspaces are independent", () =>
+  it.live("stores no blob, and both workspaces are independent", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const opened = yield* open(stores)
@@ -339,7 +339,7 @@ describe("collect", () => {
     })
   )
 
-  it.effect("keeps the content of a write that takes longer than the grace period", () =>
+  it.effect("keeps the content of a write that takes three hours, with a grace period of four hours", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const opened = yield* open(stores)
@@ -402,7 +402,7 @@ describe("the snapshots of a repository", () => {
     })
   )
 
-  it.live("need few nodes, and are compared by reading few nodes, for a tree of any size", () =>
+  it.live("need few nodes, and are compared by reading few nodes, for a tree of 3,000 files", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const stores = Context.add(yield* memory, BlobStore, blobs)

@@ -108,7 +108,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.effect("refuses a deleted workspace, and the clients of one that was made again", () =>
+  it.effect("refuses a deleted workspace, and the old clients of a workspace that was made again", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "team", "other")
@@ -129,7 +129,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.live("answers for other workspaces while one is hung in the store, and refuses that one after a timeout", () =>
+  it.live("answers for other workspaces while the store hangs for one, which is refused after a timeout", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "hung", "team")
@@ -268,7 +268,7 @@ describe("a server of workspaces", () => {
     })
   )
 
-  it.effect("keeps the instance of a workspace after its wall clock was set to another hour", () =>
+  it.effect("keeps the instance of a workspace after the wall clock of the server was set to another hour", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       yield* filled(stores, "one")

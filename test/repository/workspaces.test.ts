@@ -23,7 +23,7 @@ const bytes = new Uint8Array(1)
 const append = (id: string, content: string) => ({ id, path: "log.txt", content, options: { mode: "append" as const } })
 
 describe("a workspace of a cluster", () => {
-  it.live("is the same workspace for all its clients and for Repository, and no other workspace", () =>
+  it.live("is the same workspace for all its clients and for Repository, and no path leads to another workspace", () =>
     Effect.gen(function* () {
       const one = yield* Workspaces.client("shared")
       const two = yield* Workspaces.client("shared")
@@ -130,7 +130,7 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(sharedRunner))
   )
 
-  it.live("that was deleted and created again is opened anew, and refuses the clients of the deleted one", () =>
+  it.live("that was deleted and created again is opened anew, and refuses the clients of the deleted workspace", () =>
     Effect.gen(function* () {
       const fs = yield* Workspaces.client("again")
       yield* fs.write("old", "1")
@@ -194,7 +194,7 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(runner({}, { runnerAddress: Option.none() })))
   )
 
-  it.live("interrupts a change if its caller is interrupted", () =>
+  it.live("keeps the old file if the caller of a streamed write is interrupted", () =>
     Effect.gen(function* () {
       const fs = yield* Workspaces.client("interrupted")
       yield* fs.write("a.txt", "old")

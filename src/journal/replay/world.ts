@@ -163,7 +163,7 @@ export const attributesOf = (beginning: Beginning, node: Node): Attributes | und
   }
 }
 
-export const cloneNode = (node: Node): Node =>
+const cloneNode = (node: Node): Node =>
   node.kind !== "directory"
     ? node
     : {

@@ -17,9 +17,6 @@ export const ioError = (operation: string, error: unknown): JournalError => {
 export const attempt = <A>(operation: string, run: () => A): Effect.Effect<A, JournalError> =>
   Effect.try({ try: run, catch: (error) => ioError(operation, error) })
 
-export const runAsync = <A>(operation: string, start: Host.Start<A>): Effect.Effect<A, JournalError> =>
-  Host.awaited(start, (error) => ioError(operation, error))
-
 export const sync = (operation: string, descriptor: number): Effect.Effect<void, JournalError> =>
   Host.sync(descriptor, (error) => ioError(operation, error))
 

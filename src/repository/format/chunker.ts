@@ -7,7 +7,7 @@ import { sha256 } from "../../runtime/hash.ts"
 import { maxChunkBytes } from "./nodes.ts"
 
 export const minChunkBytes = 64 * 1024
-export const averageChunkBytes = 256 * 1024
+const averageChunkBytes = 256 * 1024
 
 /** The number that each byte adds to the rolling hash: the first four bytes of the SHA-256 of a text. */
 const gear = Uint32Array.from({ length: 256 }, (_, byte) =>

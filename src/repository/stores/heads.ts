@@ -52,7 +52,7 @@ const StoredHead = Schema.Struct({
 const decodeStoredHead = Schema.decodeUnknownOption(Schema.fromJsonString(StoredHead))
 
 /** Returns the canonical text. Times are truncated to whole milliseconds. */
-export const encodeHead = ({ author, committedAt, message, root, sequence }: Head): string =>
+const encodeHead = ({ author, committedAt, message, root, sequence }: Head): string =>
   JSON.stringify({ version, root, sequence, author, message, committedAt: DateTime.formatIso(committedAt) })
 
 /** Returns `undefined` for a text that `encodeHead` does not write. */
@@ -96,7 +96,7 @@ export const checkName = (name: string): Effect.Effect<void, StoreError> =>
       : Effect.fail(invalid(`the name ${shown(name)} cannot be the name of a workspace: ${problem}`))
   })
 
-export const corruptHead = (workspace: string): StoreError =>
+const corruptHead = (workspace: string): StoreError =>
   new StoreError({
     reason: "corrupt",
     detail:

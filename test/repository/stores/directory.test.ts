@@ -376,7 +376,7 @@ describe("stores in a directory", () => {
     })
   )
 
-  law("keep a head whole if a process with another clock is there", (directory) =>
+  law("replace a head if the lock directory has only an expired entry of another thread", (directory) =>
     Effect.gen(function* () {
       const { heads } = yield* openAt(directory)
       yield* heads.compareAndSet("notes", undefined, head(1))

@@ -169,7 +169,7 @@ describeNats("on JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("that a killed put has begun are removed by a collection once they are old, and no others", () =>
+    it.live("that a killed put has begun are removed by a sweep once they are old, and no other blobs", () =>
       Effect.gen(function* () {
         const name = fresh()
         const [opened, stream, parts] = [yield* open(name), `OBJ_${name}-blobs`, `$O.${name}-blobs.C.`]
@@ -201,7 +201,7 @@ describeNats("on JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("are swept by the collection of a repository", () =>
+    it.live("are swept with the grace period of a collection, and not by a dry run", () =>
       Effect.gen(function* () {
         const { blobs, heads } = yield* open(fresh())
         const times: Array<number> = []
@@ -644,7 +644,7 @@ describeNats("on JetStream", () => {
       )
     }
 
-    it.live("refuses an object store of a journal that has the name of its own", () =>
+    it.live("refuses an object store that another client has created under its name", () =>
       Effect.gen(function* () {
         const name = fresh()
         yield* Effect.promise(() => new Objm(manager.jetstream()).create(`${name}-blobs`))

@@ -132,7 +132,7 @@ describe("stores in SQL", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fail with full or unavailable if the database does", () =>
+  it.live("fail with full if the database is full, and with unavailable if a table is missing", () =>
     Effect.gen(function* () {
       const file = makeFresh()
       const context = yield* Layer.build(Stores.sqliteClient({ file }))
