@@ -121,21 +121,23 @@ describe("through a branch,", () => {
   }
 
   for (const [what, call, tags] of [...asEntries, ...missing]) {
-    it.effect(`${what} appends ${tags.join(", then ")} without optional fields if the journal has only basic kinds of entry`, () =>
-      inWorld(
-        Effect.gen(function* () {
-          const { fs, journal } = yield* world({ extended: false }, tree)
-          yield* call(fs)
-          const all = yield* intents(journal, 0)
-          assert.deepStrictEqual(
-            all.map(({ _tag }) => _tag),
-            [...tags]
-          )
-          for (const entry of all) {
-            for (const field of ["ifMatch", "version", "createParents"]) assert.notProperty(entry, field)
-          }
-        })
-      )
+    it.effect(
+      `${what} appends ${tags.join(", then ")} without optional fields if the journal has only basic kinds of entry`,
+      () =>
+        inWorld(
+          Effect.gen(function* () {
+            const { fs, journal } = yield* world({ extended: false }, tree)
+            yield* call(fs)
+            const all = yield* intents(journal, 0)
+            assert.deepStrictEqual(
+              all.map(({ _tag }) => _tag),
+              [...tags]
+            )
+            for (const entry of all) {
+              for (const field of ["ifMatch", "version", "createParents"]) assert.notProperty(entry, field)
+            }
+          })
+        )
     )
   }
 })

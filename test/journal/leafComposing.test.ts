@@ -129,17 +129,19 @@ describe("a branch with several leaves for prefixes", () => {
     )
   )
 
-  it.effect("refuses a recursive list across a prefix to a client with the basic kinds of entry, but no list of one directory", () =>
-    journaled(
-      Effect.gen(function* () {
-        yield* started(yield* memory({ tree: {} }), { prefix: "a/b" })
-        const { ask } = yield* asked
-        assert.strictEqual((yield* ask(stat("/")))._tag, "FileMetadata")
-        const listing = yield* ask(listIntent("/", { pattern: "a*" }))
-        assert.isTrue(listing._tag === "FileListing" && names(listing.entries).join() === "a")
-        const whole = yield* ask(listIntent("/", { recursive: true }))
-        assert.isTrue(whole._tag === "FileFault" && whole.message.includes("cannot cross the prefixes"))
-      })
-    )
+  it.effect(
+    "refuses a recursive list across a prefix to a client with the basic kinds of entry, but no list of one directory",
+    () =>
+      journaled(
+        Effect.gen(function* () {
+          yield* started(yield* memory({ tree: {} }), { prefix: "a/b" })
+          const { ask } = yield* asked
+          assert.strictEqual((yield* ask(stat("/")))._tag, "FileMetadata")
+          const listing = yield* ask(listIntent("/", { pattern: "a*" }))
+          assert.isTrue(listing._tag === "FileListing" && names(listing.entries).join() === "a")
+          const whole = yield* ask(listIntent("/", { recursive: true }))
+          assert.isTrue(whole._tag === "FileFault" && whole.message.includes("cannot cross the prefixes"))
+        })
+      )
   )
 })

@@ -41,28 +41,30 @@ describe("a leaf", () => {
     )
   )
 
-  it.live("refuses paths and links out of its root, and accepts names of object properties and an id of a million characters", () =>
-    served((root) =>
-      Effect.gen(function* () {
-        const { ask } = yield* asked
-        for (const path of ["../x", "a/../../x", "//x", "a\u0000", "a\ud800"]) {
-          assert.strictEqual(kindOf(yield* ask(write(path, "x"))), "InvalidPath", path)
-          const move = new Entry.FileMove({ correlationId: id(), path: "f", to: path })
-          assert.strictEqual(kindOf(yield* ask(move)), "InvalidPath", path)
-        }
-        const out = new Entry.FileMakeLink({ correlationId: id(), path: "l", target: "../../x" })
-        assert.strictEqual(kindOf(yield* ask(out)), "AccessDenied")
-        for (const name of ["__proto__", "constructor", "hasOwnProperty"]) {
-          const put = new Entry.FileWrite({ correlationId: name, path: name, content: bytes(name), createMode: "create" })
-          assert.strictEqual(kindOf(yield* ask(put)), "FileWritten")
-          assert.strictEqual(Fs.readFileSync(join(root, name), "utf8"), name)
-        }
-        const long = new Entry.FileStat({ correlationId: "i".repeat(1_000_000), path: "__proto__" })
-        assert.strictEqual(kindOf(yield* ask(long)), "FileMetadata")
-        const far = yield* ask(read("__proto__", { offset: 1e9, length: Number.MAX_SAFE_INTEGER }))
-        assert.deepInclude(far, { _tag: "FileContent", content: new Uint8Array(0), totalSize: 9, isPartial: true })
-      })
-    )
+  it.live(
+    "refuses paths and links out of its root, and accepts names of object properties and an id of a million characters",
+    () =>
+      served((root) =>
+        Effect.gen(function* () {
+          const { ask } = yield* asked
+          for (const path of ["../x", "a/../../x", "//x", "a\u0000", "a\ud800"]) {
+            assert.strictEqual(kindOf(yield* ask(write(path, "x"))), "InvalidPath", path)
+            const move = new Entry.FileMove({ correlationId: id(), path: "f", to: path })
+            assert.strictEqual(kindOf(yield* ask(move)), "InvalidPath", path)
+          }
+          const out = new Entry.FileMakeLink({ correlationId: id(), path: "l", target: "../../x" })
+          assert.strictEqual(kindOf(yield* ask(out)), "AccessDenied")
+          for (const name of ["__proto__", "constructor", "hasOwnProperty"]) {
+            const put = new Entry.FileWrite({ correlationId: name, path: name, content: bytes(name), createMode: "create" })
+            assert.strictEqual(kindOf(yield* ask(put)), "FileWritten")
+            assert.strictEqual(Fs.readFileSync(join(root, name), "utf8"), name)
+          }
+          const long = new Entry.FileStat({ correlationId: "i".repeat(1_000_000), path: "__proto__" })
+          assert.strictEqual(kindOf(yield* ask(long)), "FileMetadata")
+          const far = yield* ask(read("__proto__", { offset: 1e9, length: Number.MAX_SAFE_INTEGER }))
+          assert.deepInclude(far, { _tag: "FileContent", content: new Uint8Array(0), totalSize: 9, isPartial: true })
+        })
+      )
   )
 
   it.live("writes nothing if the content of a request is missing or has another size", () =>

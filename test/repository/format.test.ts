@@ -11,10 +11,8 @@ import {
   encode,
   type Entry,
   maxInlineBytes,
-  maxLeafWeight,
   noAnswers,
-  type Node,
-  type TreeNode
+  type Node
 } from "../../src/repository/format/nodes.ts"
 import * as Objects from "../../src/repository/format/objects.ts"
 import { sha256 } from "../../src/runtime/hash.ts"
@@ -475,8 +473,6 @@ describe("the chunks of files", () => {
 })
 
 describe("forged blobs", () => {
-  const leaf = nodes["leaf"] as TreeNode
-
   it.effect("with bytes that do not match their hash never become a node or content", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
@@ -521,7 +517,4 @@ describe("forged blobs", () => {
       assert.strictEqual((yield* Effect.flip(objects.child(branch, branch.children[0]!, 0))).reason, "corrupt")
     })
   )
-
-  it("are not refused only for their weight: the golden leaf is lighter than the maximum weight of a leaf", () =>
-    assert.isBelow(leaf.weight, maxLeafWeight))
 })

@@ -251,7 +251,8 @@ export const make = (
         if (!hadEarlierLeaf(request) || settings.resumesChanges) return void idleDeadlines.renew(request)
         return dropWith(request, {
           _tag: "IoError",
-          detail: "not executed: this leaf does not continue a write from before its start or from another leaf; send the write again"
+          detail:
+            "not executed: this leaf does not continue a write from before its start or from another leaf; send the write again"
         })
       }
     }

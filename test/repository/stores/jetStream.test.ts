@@ -664,7 +664,7 @@ describeNats("on JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("fails with advice if the server has no JetStream, requires credentials or does not exist", () =>
+    it.live("fails with unavailable if the server has no JetStream, refuses the credentials or does not exist", () =>
       Effect.gen(function* () {
         const [plain, guarded] = yield* Effect.promise(() =>
           Promise.all([
