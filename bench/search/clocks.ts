@@ -1,10 +1,18 @@
 /** Measures how much of the processors we used, and how much other processes used meanwhile. */
-import { readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 
 /** The milliseconds of one unit in /proc/stat. */
 const tick = 10
 
 const numbers = (text: string): ReadonlyArray<number> => text.trim().split(/\s+/).map(Number)
+
+const listed = (path: string): ReadonlyArray<string> => {
+  try {
+    return readdirSync(path)
+  } catch {
+    return []
+  }
+}
 
 const read = (path: string): string | undefined => {
   try {
@@ -14,12 +22,29 @@ const read = (path: string): string | undefined => {
   }
 }
 
-/** Returns the time of ended child processes. */
+/** Returns the fields of a process in /proc, from its state on. */
+const statOf = (pid: string): ReadonlyArray<string> => {
+  const stat = read(`/proc/${pid}/stat`) ?? ""
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+}
+
+/** Returns the time of the child processes that run, such as the search processes of this library. */
+const running = (): number => {
+  let ticks = 0
+  for (const thread of listed("/proc/self/task")) {
+    for (const pid of (read(`/proc/self/task/${thread}/children`) ?? "").split(" ")) {
+      if (pid === "") continue
+      const fields = statOf(pid)
+      ticks += Number(fields[11] ?? 0) + Number(fields[12] ?? 0)
+    }
+  }
+  return ticks * tick
+}
+
+/** Returns the time of the child processes, also of those that have ended. */
 const children = (): number => {
-  const stat = read("/proc/self/stat")
-  if (stat === undefined) return 0
-  const fields = numbers(stat.slice(stat.lastIndexOf(")") + 2))
-  return (fields[13]! + fields[14]!) * tick
+  const fields = statOf("self")
+  return running() + Number(fields[13] ?? 0) * tick + Number(fields[14] ?? 0) * tick
 }
 
 /** Returns the time of the whole machine, without idling and waiting for disks. */

@@ -129,9 +129,9 @@ const maxEntries = 4096
 const maxStates = 8192
 /**
  * Matches control characters, the replacement character for invalid bytes, and names of temporary files. The matched text
- * contains names that are each followed by a NUL and a digit.
+ * contains names that are each followed by a slash.
  */
-const unusualNames = /[\x01-\x1f\x7f\ufffd]|(?:^|\0\d)\.~/
+const unusualNames = /[\x01-\x1f\x7f\ufffd]|(?:^|\/)\.~/
 const surrogates = /[\ud800-\udfff]/
 /** The numbers of matches and of milliseconds after which a job ends. */
 const maxMatchCount = 4096
@@ -146,27 +146,32 @@ interface Listing {
 const list = (): Listing | undefined => {
   const entries = Fs.readdirSync(".", { withFileTypes: true })
   if (entries.length > maxEntries) return undefined
-  // Append the kind to each name before the sort, after a NUL. No name contains a NUL, and it sorts first.
-  const keys = entries.map((entry) =>
-    entry.isFile()
-      ? `${entry.name}\x000`
-      : entry.isDirectory()
-        ? `${entry.name}/\x001`
-        : entry.isSymbolicLink()
-          ? `${entry.name}\x002`
-          : `${entry.name}\x003`
-  )
-  const joined = keys.join("")
-  if (unusualNames.test(joined)) return undefined
-  if (surrogates.test(joined)) keys.sort(compare)
-  else keys.sort()
-  const kinds = new Uint8Array(keys.length)
-  for (let i = 0; i < keys.length; i++) {
-    const key = keys[i]!
-    kinds[i] = key.charCodeAt(key.length - 1) - 48
-    keys[i] = key.slice(0, kinds[i] === 1 ? -3 : -2)
+  /** The kinds of the entries that are neither files nor directories. */
+  let others: Map<string, number> | undefined
+  // A slash after the name of a directory sorts it as the walk does. No name contains a slash.
+  const names: Array<string> = []
+  for (const entry of entries) {
+    const { name } = entry
+    if (entry.isFile()) names.push(name)
+    else if (entry.isDirectory()) names.push(`${name}/`)
+    else {
+      names.push(name)
+      others = (others ?? new Map()).set(name, entry.isSymbolicLink() ? 2 : 3)
+    }
   }
-  return { names: keys, kinds }
+  const joined = names.join("/")
+  if (unusualNames.test(joined)) return undefined
+  if (surrogates.test(joined)) names.sort(compare)
+  else names.sort()
+  const kinds = new Uint8Array(names.length)
+  for (let i = 0; i < names.length; i++) {
+    const name = names[i]!
+    if (name.charCodeAt(name.length - 1) === 47) {
+      kinds[i] = 1
+      names[i] = name.slice(0, -1)
+    } else if (others !== undefined) kinds[i] = others.get(name) ?? 0
+  }
+  return { names, kinds }
 }
 
 const kindNames = ["file", "directory", "symlink", "other"] as const

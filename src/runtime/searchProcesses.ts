@@ -72,7 +72,8 @@ interface Slot {
 
 const maxJobsPerProcess = 2
 const retryDelayMillis = 10_000
-const idleLifetimeMillis = 5000
+/** The time without a search after which the processes end. An agent's next search often comes within some seconds. */
+const defaultIdleMillis = 15_000
 const tickMillis = 100
 const maxQuietTicks = 2
 /** The milliseconds without progress after which a process is killed, in addition to the pattern's time budget. */
@@ -134,7 +135,12 @@ const spawn: Spawn = (command, args, options) =>
 
 const identityOf = (): string => [process.geteuid?.(), process.getegid?.(), ...(process.getgroups?.() ?? [])].join()
 
-export const make = (size: number, program: SearchProgram, start: Spawn = spawn): SearchProcesses => {
+export const make = (
+  size: number,
+  program: SearchProgram,
+  start: Spawn = spawn,
+  idleMillis = defaultIdleMillis
+): SearchProcesses => {
   const { deserialize, serialize } = v8()
   const slots: Array<Slot> = []
   let nextSearch = 1
@@ -271,7 +277,7 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
     clearTimeout(idleTimer)
     idleTimer = setTimeout(() => {
       if (slots.every(({ jobs }) => jobs.size === 0)) endAll()
-    }, idleLifetimeMillis).unref()
+    }, idleMillis).unref()
   }
 
   const send = (search: RunningSearch, job: SearchJob): void => {

@@ -137,11 +137,12 @@ describe("the pool of search processes", () => {
 
   it("ends its processes after an idle period", { timeout: 60_000 }, async () => {
     const children: Array<ChildProcess> = []
-    const pool = make(1, program("process.stdin.resume()"), (command, args, options) => {
+    const collect: Parameters<typeof make>[2] = (command, args, options) => {
       const child = process.getBuiltinModule("node:child_process").spawn(command, args, options)
       children.push(child)
       return child
-    })
+    }
+    const pool = make(1, program("process.stdin.resume()"), collect, 100)
     pool.begin(tree, false)!.end()
     await until(() => children[0]!.exitCode !== null || children[0]!.signalCode !== null)
     assert.isFalse(pool.areWarm())

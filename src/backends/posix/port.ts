@@ -24,7 +24,7 @@ import type { Confined } from "./place.ts"
 import * as File from "./read.ts"
 import { watch } from "./watch.ts"
 import * as Append from "./write.ts"
-import { flushName, replaceFile } from "./write.ts"
+import { flushName, makeMany, replaceFile } from "./write.ts"
 
 const isRealPathOf = (given: string, real: string): boolean => {
   try {
@@ -104,7 +104,9 @@ export const backend = (confined: Confined, options: PosixHostOptions, workers?:
     locks: { ...Locks.make({ caseSensitive: confined.caseSensitive }), claim: Claims.make(confined) },
     perform: Request.handlers({
       Read: ({ maxBytes, path }) => Effect.map(File.readSmall(confined, path, maxBytes, hardlinks), Option.fromUndefinedOr),
-      RemoveTree: ({ path }) => Effect.asSome(withFlush(removeTree(confined, path), path))
+      RemoveTree: ({ path }) => Effect.asSome(withFlush(removeTree(confined, path), path)),
+      // Files that must be flushed are written one by one.
+      ...(durability === "none" && { MakeMany: ({ entries }) => Effect.asSome(makeMany(confined, entries)) })
     }),
     ...(confined.level === "race-free" && { explore: explore(confined, exploring) })
   }

@@ -4,12 +4,13 @@ import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
-import { type FsPath, name, parent } from "../../model/FsPath.ts"
+import { type FsPath, name, parent, root } from "../../model/FsPath.ts"
 import { isBytes, codeOf } from "../../model/realms.ts"
-import type { Commit } from "../../port/Backend.ts"
+import type { Commit, NewEntry } from "../../port/Backend.ts"
 import { closeQuietly, unlinkQuietly } from "../../runtime/host.ts"
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
+import { makeDirectory, remove, setAttributes } from "./changes.ts"
 import { removeLeftoversOnce } from "./entries.ts"
 import { attempt } from "./errors.ts"
 import {
@@ -407,3 +408,83 @@ export const append = <E, R>(
       : appendStream(confined, path, content, hardlinks, durability, commit),
     () => flushName(confined, path, durability)
   )
+
+// Creates many entries with few calls each. The caller creates them in a hidden directory, so a file is written under its own
+// name.
+
+/** The time after which the creation of many entries lets other fibers run. */
+const sliceMillis = 5
+/** The maximum size of a file that is written synchronously together with others. */
+const maxTogetherBytes = 1024 * 1024
+
+const fillNew = (confined: Confined, descriptor: number, bytes: Uint8Array, mode: number | undefined): boolean => {
+  changeOwnerOfOpen(confined, descriptor)
+  for (let at = 0; at < bytes.length;) {
+    const written = Fs.writeSync(descriptor, bytes, at, bytes.length - at, null)
+    if (written === 0) return false
+    at += written
+  }
+  // The umask may have cleared some of the bits.
+  if (mode !== undefined && (Fs.fstatSync(descriptor).mode & 0o777) !== mode) Fs.fchmodSync(descriptor, mode)
+  return true
+}
+
+const makeFile = (confined: Confined, path: FsPath, bytes: Uint8Array, mode: number | undefined): boolean | Fault =>
+  inParent(confined, path, (place, segment): boolean => {
+    const at = place.at(segment)
+    const descriptor = Fs.openSync(at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, mode ?? 0o666)
+    let isMade = false
+    try {
+      isMade = confined.holds(descriptor, place, segment) && fillNew(confined, descriptor, bytes, mode)
+    } finally {
+      if (isMade) Fs.closeSync(descriptor)
+      else abandonNew(descriptor, place, segment)
+    }
+    return isMade
+  })
+
+/** Removes a file that this process has created and not completed. */
+const abandonNew = (descriptor: number, place: HostDirectory, segment: string): void => {
+  try {
+    if (isSameFile(Fs.fstatSync(descriptor), Fs.lstatSync(place.at(segment)))) Fs.unlinkSync(place.at(segment))
+  } catch {
+    // Another process has removed the file.
+  } finally {
+    closeQuietly(descriptor)
+  }
+}
+
+const makeWithMode = (confined: Confined, path: FsPath, mode: number | undefined): boolean => {
+  if (makeDirectory(confined, path) !== undefined) return false
+  let isMade = mode === undefined
+  try {
+    isMade ||= setAttributes(confined, path, { mode }, "allow") === undefined
+  } finally {
+    if (!isMade) remove(confined, path)
+  }
+  return isMade
+}
+
+const makeEntry = (confined: Confined, { bytes, mode, path }: NewEntry): boolean => {
+  try {
+    if (bytes === undefined) return makeWithMode(confined, path, mode)
+    return path !== root && bytes.length <= maxTogetherBytes && makeFile(confined, path, bytes, mode) === true
+  } catch {
+    return false
+  }
+}
+
+/** Creates entries, and returns for each entry whether it was created. Replaces nothing, and follows no link. */
+export const makeMany = (confined: Confined, entries: ReadonlyArray<NewEntry>): Effect.Effect<ReadonlyArray<boolean>> =>
+  Effect.suspend(() => {
+    const made: Array<boolean> = []
+    const next: Effect.Effect<ReadonlyArray<boolean>> = Effect.suspend(() => {
+      const end = performance.now() + sliceMillis
+      while (made.length < entries.length) {
+        made.push(makeEntry(confined, entries[made.length]!))
+        if (performance.now() >= end) return Effect.andThen(Effect.yieldNow, next)
+      }
+      return Effect.succeed(made)
+    })
+    return next
+  })
