@@ -107,7 +107,7 @@ export const dialWith = (ssh2: typeof Ssh2, server: Server, { connectMillis, kee
               output: channel,
               close: () => {
                 client.end()
-                // The server may no longer answer.
+                // Destroy the connection later, because the server may no longer answer.
                 setTimeout(() => client.destroy(), 1000).unref()
               }
             })

@@ -160,6 +160,6 @@ export const unlinkQuietly = (disk: WindowsDisk, at: string): void => {
   try {
     disk.unlinkSync(at)
   } catch {
-    // The file was already removed.
+    // The file is already gone, or a later sweep removes it.
   }
 }
