@@ -421,7 +421,7 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
       return isLinked(descriptor) ? place(retain(top), root) : rootGone
     },
     holds: () => true,
-    withdraw: () => {},
+    withdraw,
     descriptorPath: alias,
     close: () => {
       if (isClosed) return
