@@ -181,7 +181,7 @@ const faultOf = (
     case "NoSuchBucket":
       return unavailable(`the bucket "${bucket}" does not exist at ${endpoint}; create it, or correct the name`)
     case "KeyTooLongError":
-      return pathTooLong("its key is longer than the 1,024 bytes that the store permits")
+      return pathTooLong("the object key is longer than the 1,024 bytes that the store permits")
     case "RequestTimeTooSkewed":
       return unavailable(`${said}: the clocks of this machine and of the store differ; set the clock of this machine`)
     case "InvalidAccessKeyId":
@@ -264,7 +264,7 @@ const causeOf = (error: unknown): string => {
 }
 
 const tooLarge = (maxBytes: number): Fault =>
-  ioError(`the store sent more than the ${maxBytes} bytes that were asked for`, "EPROTO")
+  ioError(`the store's answer has more than the permitted ${maxBytes} bytes`, "EPROTO")
 
 /** The header with the SHA-256 of the body. The header is signed, and the store compares it with the body. */
 export const hashHeader = "x-amz-content-sha256"

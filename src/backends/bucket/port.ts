@@ -87,7 +87,7 @@ const concurrentReads = 32
 
 const changed: Fault = ioError("the object changed while it was read; read it again", "ESTALE")
 const modeChanged: Fault = ioError("the permission bits changed while the stream was written; write it again", "EAGAIN")
-const unreachable: Fault = invalidPath('its key has a segment "." or "..", which no request can express')
+const unreachable: Fault = invalidPath('the object key has a segment "." or "..", which no request can express')
 const crossDevice: Fault = ioError("a bucket cannot rename; the entry must be copied", "EXDEV")
 
 /** Makes a cache of the versions of objects, by key and tag. A tag belongs to one content, so an entry never becomes outdated. */
