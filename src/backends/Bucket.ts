@@ -39,7 +39,7 @@ export type {
 
 /**
  * Opens a bucket: checks that it answers, and tests which write conditions the store obeys. The test writes and deletes one
- * object. A read-only layer writes nothing.
+ * object. The test is skipped for a read-only layer, and with `conditional: false`.
  *
  * Fails with InvalidArgument for an invalid option. Fails with Unavailable if the bucket does not exist or does not answer,
  * if the credentials are refused, or if the store ignores conditions.

@@ -1,15 +1,15 @@
 /**
  * A container with a workspace: a Filesystem of its files, and a Sandbox that runs commands in the container.
  *
- * The engine is podman, or docker, which has the same command line. The container has no network, privileges or
- * capabilities. It runs as an unprivileged user with limits on memory, processors and processes.
+ * The engine is podman, docker or nerdctl. By default, the container has no network, privileges or capabilities. It runs as
+ * an unprivileged user with limits on memory, processors and processes.
  *
  * The container is removed when the scope closes or this process is killed. If a program in the container prevents the
  * removal, the next Container of the same engine removes the container.
  *
- * With the strategy `overlay`, the workspace is a directory on the host. The first command starts the container. The
- * Filesystem works before the container starts and after it has ended. If the container has died, the next command starts a
- * new one with the same files.
+ * With the strategy `overlay`, the workspace is a directory on the host. By default, the first command starts the container.
+ * The Filesystem works before the container starts and after it has ended. If the container has died, the next command starts
+ * a new one with the same files.
  *
  * With the strategy `exec`, no disk is shared: the files exist only in the container, and one shell inside serves them. If
  * the container has died, its files are lost, and the next call fails with Unavailable and says so. All calls of the
@@ -42,8 +42,7 @@ import { Sandbox } from "../filesystem/Sandbox.ts"
 import { type Fault, type InvalidArgument, type NotADirectory, shownPath, type StatError } from "../model/FsError.ts"
 import { enforce } from "../port/Rules.ts"
 import * as Identity from "../runtime/processIdentity.ts"
-import * as Apart from "./container/strategies.ts"
-import { makeApart } from "./container/strategies.ts"
+import * as Strategies from "./container/strategies.ts"
 import * as CommandLine from "./container/commandLine.ts"
 import * as Engine from "./container/engine.ts"
 import * as Life from "./container/lifecycle.ts"
@@ -84,12 +83,12 @@ const answers = (engine: Engine.Engine): Effect.Effect<void, Fault> =>
   )
 
 const promoted = <A, R>(effect: Effect.Effect<A, Fault, R>, { workdir }: Plan): Effect.Effect<A, ContainerError, R> =>
-  Effect.mapError(effect, (fault) => Apart.promote(fault, workdir))
+  Effect.mapError(effect, (fault) => Strategies.promote(fault, workdir))
 
 const lifeOf = (
   engine: Engine.Engine,
   planned: Plan,
-  shared?: Apart.SharedDirectory
+  shared?: Strategies.SharedDirectory
 ): Effect.Effect<Life.ContainerManager, never, Scope.Scope> =>
   Life.make(engine, {
     check: Effect.all([shared?.check ?? Effect.void, checkMounts(planned), checkRootfs(planned)], { discard: true }),
@@ -98,7 +97,7 @@ const lifeOf = (
   })
 
 const overlay = Effect.fnUntraced(function* (engine: Engine.Engine, planned: Plan, options: ContainerOptions) {
-  const shared = yield* Apart.make(planned, options, caller())
+  const shared = yield* Strategies.makeShared(planned, options, caller())
   const { running } = yield* lifeOf(engine, planned, shared)
   if (planned.start === "eager") yield* promoted(running, planned)
   return { port: shared.port, running }
@@ -106,7 +105,7 @@ const overlay = Effect.fnUntraced(function* (engine: Engine.Engine, planned: Pla
 
 const exec = Effect.fnUntraced(function* (engine: Engine.Engine, planned: Plan, options: ContainerOptions) {
   const life = yield* lifeOf(engine, planned)
-  return yield* promoted(makeApart(engine, planned, options, life), planned)
+  return yield* promoted(Strategies.makeExec(engine, planned, options, life), planned)
 })
 
 const served = ({ hostDirectory, mounts }: Plan): ReadonlyArray<string> => [
@@ -124,7 +123,7 @@ export const make = (options: ContainerOptions): Effect.Effect<Container, Contai
   Effect.gen(function* () {
     const planned = plan(options, caller())
     if ("_tag" in planned) {
-      return yield* Effect.fail(Apart.promote(planned, shownPath(options.workdir ?? "/workspace")))
+      return yield* Effect.fail(Strategies.promote(planned, shownPath(options.workdir ?? "/workspace")))
     }
     const engine = yield* Engine.make(planned.program, served(planned))
     yield* promoted(answers(engine), planned)

@@ -1,8 +1,8 @@
 /**
  * A filesystem in memory, which exists as long as its layer.
  *
- * It enforces the rules of a disk (parents, kinds, symlinks, modes, case if requested), so code that works here also
- * works on a host. In addition, a call that fails has changed nothing.
+ * It enforces the rules of a disk about parents, kinds, symlinks and, if requested, case. Permission bits are stored, but
+ * they restrict no call. A primitive operation that fails has changed nothing.
  *
  * @since 0.1.0
  */
@@ -131,8 +131,8 @@ const checkName = (key: string, path: FsPath.FsPath, options: InMemoryOptions, l
 }
 
 /**
- * Creates a tree from a tree state. Copies a node before its first change, because other users of the state share the
- * nodes.
+ * Restores a tree state. Returns InvalidArgument if the state treats case differently. The state stays valid, because the
+ * tree copies each of its nodes before the first change.
  */
 const adopt = (
   tree: MemoryTree.MemoryTree,
@@ -241,8 +241,8 @@ export function layer(options: InMemoryOptions = {}): Layer.Layer<Filesystem, Tr
  * The slice in which `makeSession` stores its filesystem. The slice has one item, the whole tree.
  *
  * The JSON form of the item is `{ caseSensitive, directories, files, links }`. The three lists are sorted by `path`, and
- * the root directory is ".". The entries have `mode`, `createdAt` and `modifiedAt` (milliseconds since 1970). Files also
- * have `sizeBytes` and `content` (base64), and links have `target`. Equal trees have equal JSON.
+ * the root directory is ".". The entries have `createdAt` and `modifiedAt` (milliseconds since 1970). Directories and files
+ * also have `mode`, files have `sizeBytes` and `content` (base64), and links have `target`. Equal trees have equal JSON.
  *
  * @since 0.1.0
  */

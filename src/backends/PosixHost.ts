@@ -14,8 +14,9 @@
  * Names and metadata are read synchronously, in microseconds. If a disk does not respond (such as a network disk without
  * its server), the whole program waits.
  *
- * Creating, replacing and appending are atomic between processes. A move without `overwrite` checks the target directly
- * before the rename, because Node has no call that does both in one step.
+ * Creating, replacing and appending are atomic between processes. Exceptions are an append of more than 1 GiB (256 MiB from a
+ * stream), and creating a file on a disk without hard links. A move without `overwrite` checks the target directly before
+ * the rename, because Node has no call that does both in one step.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,7 @@
 /**
- * Recovers the transactions that killed processes left in the root of a host. The recovery runs when the root is opened
- * and on request. If there are no transactions, the check costs one system call.
+ * The options of filesystems on the host, and the recovery of the transactions that killed processes left in a root.
+ *
+ * The recovery runs when the root is opened and on request. If there are no transactions, the check costs one system call.
  */
 import { accessDenied, ioError, unsupported } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"

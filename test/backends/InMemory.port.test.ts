@@ -814,7 +814,7 @@ describe("the option tree", () => {
     ["a date", new Date(0)],
     ["a map", new Map()],
     ["a function", () => ""],
-    ["words", new Uint16Array(1)],
+    ["a Uint16Array", new Uint16Array(1)],
     ["a directory within itself", cycle]
   ] as const) {
     it.effect(`refuses ${what} with an InvalidArgument that names the path`, () =>

@@ -68,7 +68,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where mounting is no
     )
   }
 
-  it.effect("without free inodes refuses new entries, but files can still be read and removed", () =>
+  it.effect("without free inodes refuses new entries and replacements until an entry is removed", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=1m,nr_inodes=4")
       const port = yield* PosixHost.make({ root })
@@ -240,7 +240,7 @@ describe.skipIf(process.getuid?.() !== 0)("a user without permission (needs root
     )
 
   // The thread pool may not follow a change of user, so the test makes only synchronous calls.
-  it.effect("gets AccessDenied (permission) from every call, and changes nothing", () =>
+  it.effect("gets AccessDenied (permission) from reads and changes of another user's entries, and changes nothing", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.chmodSync(join(root, ".."), 0o755)
@@ -273,7 +273,7 @@ describe.skipIf(process.getuid?.() !== 0)("a user without permission (needs root
 describe("a process without free descriptors", () => {
   const child = fileURLToPath(new URL("./posixDescriptors.ts", import.meta.url))
 
-  it("fails with EMFILE, leaves no new files behind and loses no old files", () => {
+  it("gets EMFILE from calls that need a descriptor, leaves no new files behind and loses no old files", () => {
     const at = Fs.mkdtempSync("/tmp/fs-algebra-test-")
     try {
       const { status, stderr, stdout } = spawnSync(

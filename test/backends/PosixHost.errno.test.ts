@@ -44,9 +44,9 @@ const rows: ReadonlyArray<readonly [string, number, string, Record<string, unkno
   ["Unknown system error -133", -133, "open", { _tag: "IoError", code: "Unknown system error -133" }]
 ]
 
-describe("fromErrno", () => {
+describe("an error of the system", () => {
   for (const [code, errno, syscall, expected, kind] of rows) {
-    it(`maps ${code} from ${syscall}${kind === undefined ? "" : " of a " + kind} to ${JSON.stringify(expected)}`, () => {
+    it(`${code} from ${syscall}${kind === undefined ? "" : " of a " + kind} becomes the fault ${JSON.stringify(expected)}`, () => {
       const error = systemError(code, errno, syscall)
       const { cause, ...fault } = faultOf(error, kind)
       assert.deepInclude(fault as Record<string, unknown>, expected)
@@ -56,13 +56,13 @@ describe("fromErrno", () => {
     })
   }
 
-  it("classifies as transient only errors that a retry can overcome", () => {
+  it("is transient if its code is EAGAIN, EBUSY, EMFILE or ENFILE, and with no other code", () => {
     const transient = rows.filter(([code, errno, syscall]) => isTransient(faultOf(systemError(code, errno, syscall))))
     assert.deepStrictEqual([...new Set(transient.map(([code]) => code))].sort(), ["EAGAIN", "EBUSY", "EMFILE", "ENFILE"])
     assert.isFalse(isTransient({ _tag: "AccessDenied", why: "busy" }))
   })
 
-  it("rethrows a TypeError instead of mapping it to a fault", () => {
+  it("becomes a fault, but a TypeError is thrown again", () => {
     const mistake = new TypeError("undefined is not a function")
     assert.throws(() => faultOf(mistake), mistake)
   })

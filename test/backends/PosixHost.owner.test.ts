@@ -8,6 +8,7 @@ import { backend } from "../../src/backends/posix/port.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import { directory } from "../conformance/filesystems.ts"
+import { failing, systemError } from "./posixFailures.ts"
 
 const owner = { uid: 65534, gid: 65533 }
 const isRoot = process.geteuid?.() === 0
@@ -58,6 +59,22 @@ describe.skipIf(!isRoot)("an entry created with an owner belongs to that owner (
         }).pipe(Effect.provide(Snapshots.layer), Effect.provideService(Filesystem, fs))
     ]
   ] as const)("%s", ([, run]) => owned(run))
+})
+
+describe("a write whose new file cannot get the owner", () => {
+  it.effect("fails and leaves no temporary file", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const root = yield* directory
+        const fs = filesystem(root)
+        yield* failing("fchownSync", () => systemError("EPERM", -1, "fchown"))
+        for (const mode of ["create", "overwrite", "append"] as const) {
+          assert.strictEqual((yield* Effect.flip(fs.write("a", "x", { mode })))._tag, "AccessDenied")
+          assert.deepStrictEqual(Fs.readdirSync(root), [], mode)
+        }
+      })
+    )
+  )
 })
 
 describe("without an owner", () => {

@@ -289,7 +289,7 @@ describe("the root", () => {
 })
 
 describe("the options of PosixHost", () => {
-  it.effect("readOnly, allowWrite and allowDelete refuse calls before any access to the disk", () =>
+  it.effect("readOnly refuses changes before any access to the disk, allowDelete a removal, and allowWrite a write", () =>
     Effect.gen(function* () {
       const denied = { _tag: "AccessDenied", why: "readOnly" }
       const { port, root } = yield* host({ readOnly: true })

@@ -13,7 +13,7 @@ import { performed } from "../performed.ts"
 
 const removeTree = (port: Backend, path: string) => performed(port, { _tag: "RemoveTree", path: p(path) })
 
-/** Creates `levels` nested directories, deeper than any path can name, with a file in each thousandth. */
+/** Creates `levels` nested directories, whose path may be too long for the system, with a file in the first of each thousand. */
 const dig = (top: string, levels: number, name: string): void => {
   let here = Fs.openSync(top, Fs.constants.O_DIRECTORY)
   for (let i = 0; i < levels; i++) {

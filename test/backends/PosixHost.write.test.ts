@@ -583,7 +583,7 @@ describe("a killed process", () => {
       return left.length
     })
 
-  it.live("leaves complete files, and its leftovers are hidden and later removed", () =>
+  it.live("leaves complete files, and the next listing removes its leftovers", () =>
     Effect.gen(function* () {
       const made = yield* host()
       let left = 0

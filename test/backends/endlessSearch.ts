@@ -1,4 +1,4 @@
-/** Searches a tree again and again with a pattern that needs very long on one of its files. */
+/** Searches a tree with a pattern whose match on one of the files takes longer than any test. */
 import * as Effect from "effect/Effect"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { Limits, standard } from "../../src/model/Limits.ts"

@@ -46,7 +46,7 @@ export const replacing = (name: Name, make: (original: Call) => Call): Effect.Ef
     )
   )
 
-/** Makes calls for which `when` returns an error fail with it. Other calls reach the original. */
+/** Makes a call fail with the error that `when` returns for it. Other calls reach the original. */
 export const failing = (
   name: Name,
   when: (...args: ReadonlyArray<any>) => Error | undefined

@@ -1,6 +1,6 @@
 /**
- * Writes into the given directory until it is killed. Imports only the port, which starts in a third of the time of the
- * whole service.
+ * Writes into the given directory until it is killed. Imports only modules of the port, which load in a third of the time
+ * of the whole service.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

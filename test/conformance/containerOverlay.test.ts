@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Container from "../../src/backends/Container.ts"
 import { plan } from "../../src/backends/container/options.ts"
-import * as Shared from "../../src/backends/container/strategies.ts"
+import * as Strategies from "../../src/backends/container/strategies.ts"
 import { Filesystem, layer } from "../../src/filesystem/Filesystem.ts"
 import { Sandbox } from "../../src/filesystem/Sandbox.ts"
 import { agreement, policySuite, suite } from "../../src/testing/index.ts"
@@ -23,7 +23,7 @@ describePodman("with podman", () => {
     const caller = { uid: process.getuid!(), gid: process.getgid!() }
     const planned = plan(options, caller)
     if ("_tag" in planned) throw new Error(planned._tag)
-    return layer(Effect.map(Shared.make(planned, options, caller), ({ port }) => enforce(port)))
+    return layer(Effect.map(Strategies.makeShared(planned, options, caller), ({ port }) => enforce(port)))
   }
   const overlay = (options: Partial<Container.ContainerOptions>) =>
     Container.layer({ image: { rootfs: busyboxRoot() }, ...options }).pipe(Layer.provide(services))

@@ -33,7 +33,7 @@ import * as Bucket from "../../src/backends/bucket/port.ts"
 import type { Link } from "../../src/backends/sftp/link.ts"
 import * as Sftp from "../../src/backends/sftp/port.ts"
 import { plan } from "../../src/backends/container/options.ts"
-import * as Shared from "../../src/backends/container/strategies.ts"
+import * as Strategies from "../../src/backends/container/strategies.ts"
 import { bulkScript, program } from "../../src/backends/container/shell/script.ts"
 import * as Shell from "../../src/backends/container/shell/port.ts"
 import { makeSession } from "../../src/backends/container/shell/session.ts"
@@ -73,7 +73,7 @@ const shared = Effect.flatMap(directory, (hostDirectory) => {
   const options = { image: { rootfs: "/" }, hostDirectory }
   const planned = plan(options, { uid: process.getuid!(), gid: process.getgid!() })
   if ("_tag" in planned) throw new Error(planned._tag)
-  return Effect.map(Shared.make(planned, options, undefined), ({ port }) => Filesystem.make(port))
+  return Effect.map(Strategies.makeShared(planned, options, undefined), ({ port }) => Filesystem.make(port))
 })
 
 /** A bucket whose store obeys all conditions. The tables ask the port for its members only. */

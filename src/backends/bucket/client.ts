@@ -30,13 +30,13 @@ export interface Credentials {
 
 /** The retries and timeouts of a client. */
 export interface Timings {
-  /** The maximum number of attempts for a request. */
+  /** The maximum number of attempts for a request. A repetition after a correction of the clock does not count. */
   readonly attempts: number
   /** The timeout of one attempt, including its answer. Each 128 KiB of a request's body add one second. */
   readonly requestMillis: number
   /**
-   * The pause before the second attempt. Each further pause is twice as long. Each pause is shortened at random, to half at
-   * most.
+   * The pause before the second attempt. Each further pause is twice as long, up to 10 seconds. Each pause is shortened at
+   * random, by at most a half.
    */
   readonly pauseMillis: number
 }
@@ -70,7 +70,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly body: Uint8Array
-  /** True if an earlier attempt may have been applied, because its answer was lost or was a server error. */
+  /** True if an earlier attempt may have been applied: its answer was lost, or was a server error other than 503. */
   readonly isRepeated: boolean
 }
 
@@ -80,9 +80,9 @@ export interface Client {
    * Fails if no attempt gets such an answer.
    */
   readonly send: (call: Call) => Effect.Effect<Answer, Fault>
-  /** Converts an answer that the caller does not expect. */
+  /** Fails with the fault for an answer that the caller does not expect. */
   readonly refused: (answer: Answer) => Effect.Effect<never, Fault>
-  /** Converts the refusal of a part of a request. */
+  /** Returns the fault for the refusal of a part of a request, such as one deletion of a batch. */
   readonly faultOf: (refusal: Pick<Refusal, "code" | "message" | "status">) => Fault
   /** The maximum number of attempts for a request, or for a part of it that the store has temporarily refused. */
   readonly attempts: number
@@ -115,8 +115,8 @@ const urlOf = ({ bucket, endpoint }: Target, { key, query }: Call): string => {
 }
 
 /**
- * The control characters that XML forbids, as characters and as references. radosgw returns the prefix of a listing unchanged,
- * even with such characters.
+ * The control characters that XML forbids, and references to any control character. radosgw returns the prefix of a listing
+ * unchanged, even with such characters.
  */
 const forbidden = /[\u0000-\u0008\u000b\u000c\u000e-\u001f]|&#x0*1?[0-9a-f];|&#0*(?:[12]?[0-9]|3[01]);/gi
 
@@ -181,7 +181,7 @@ const faultOf = (
     case "NoSuchBucket":
       return unavailable(`the bucket "${bucket}" does not exist at ${endpoint}; create it, or correct the name`)
     case "KeyTooLongError":
-      return pathTooLong("its key is longer than the 1,024 bytes that the store permits")
+      return pathTooLong("the object key is longer than the 1,024 bytes that the store permits")
     case "RequestTimeTooSkewed":
       return unavailable(`${said}: the clocks of this machine and of the store differ; set the clock of this machine`)
     case "InvalidAccessKeyId":
@@ -264,17 +264,17 @@ const causeOf = (error: unknown): string => {
 }
 
 const tooLarge = (maxBytes: number): Fault =>
-  ioError(`the store sent more than the ${maxBytes} bytes that were asked for`, "EPROTO")
+  ioError(`the store's answer has more than the permitted ${maxBytes} bytes`, "EPROTO")
 
 /** The header with the SHA-256 of the body. The header is signed, and the store compares it with the body. */
 export const hashHeader = "x-amz-content-sha256"
 
 const defaultMaxBytes = 16 * 1024 * 1024
 
-/** The least difference of two clocks, in milliseconds, that can be the reason of a refusal. S3 permits 15 minutes. */
+/** The least difference of two clocks, in milliseconds, that counts as the reason of a refusal. S3 permits 15 minutes. */
 const leastSkewMillis = 60_000
 
-/** Makes a client. Fails with Unavailable if the credentials need the package aws4fetch, and it is not installed. */
+/** Makes a client. Fails with Unavailable if there are credentials, and the package aws4fetch cannot be loaded. */
 export const make = (target: Target): Effect.Effect<Client, Fault> =>
   Effect.gen(function* () {
     const { credentials, timings, region } = target

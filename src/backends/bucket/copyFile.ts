@@ -121,7 +121,7 @@ export const makeCopyFile = ({
     const isStream = sizeBytes > sizes.part
     const mayCopyWhole = whole && sizeBytes <= sizes.copy && (isConditional || !support.put || (isStream && !support.complete))
     if (!mayCopyWhole) return ranges && isStream ? "ranges" : undefined
-    // A copy in ranges ends at once if it is interrupted. A store that copies an object may end that later.
+    // An interrupted copy in ranges ends at once. The store may still finish the copy of a whole object.
     const isWeaker = isConditional && !support.complete
     return sizeBytes > sizes.quickCopy && ranges && isStream && !isWeaker ? "ranges" : "whole"
   }

@@ -10,7 +10,7 @@ import { escapeName } from "../../runtime/escapedName.ts"
  */
 const mark = "\u0000"
 
-/** Returns a prefix that is empty or ends in a slash. */
+/** Returns the prefix without leading slashes. Unless the prefix is empty, the result ends in a slash. */
 export const normalizePrefix = (prefix: string): string => {
   const trimmed = prefix.replace(/^\/+/, "")
   return trimmed === "" || trimmed.endsWith("/") ? trimmed : `${trimmed}/`
@@ -27,10 +27,7 @@ export const fileKey = (prefix: string, path: FsPath): string | undefined =>
 /** Returns the key of a directory's marker. The keys of all its entries begin with this key. */
 export const directoryKey = (prefix: string, path: FsPath): string => (path === root ? prefix : `${prefix + pathToKey(path)}/`)
 
-/**
- * Tests whether HTTP clients change the key. They remove the segments "." and ".." from URLs, so they cannot reach such an
- * object.
- */
+/** Tests whether no request can reach the object. HTTP clients remove the segments "." and ".." from URLs. */
 export const isUnreachable = (key: string): boolean => key.split("/").some((segment) => segment === "." || segment === "..")
 
 const isPlain = (name: string): boolean => name !== "" && !name.includes("/") && parse(name) === name && name !== root

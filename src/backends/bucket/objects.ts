@@ -76,7 +76,7 @@ export interface Part {
 /** The result of a write: the tag of the stored object, or `Refused` if the condition failed. */
 export type Stored = { readonly _tag: "Stored"; readonly etag: string } | { readonly _tag: "Refused" }
 
-export const refusedWrite: Stored = { _tag: "Refused" }
+const refusedWrite: Stored = { _tag: "Refused" }
 
 const writeIdHeader = `${metadataPrefix}write`
 
@@ -212,7 +212,7 @@ export interface Objects {
   }) => Effect.Effect<Page, Fault>
   /**
    * Deletes up to 1,000 objects in one request, and returns the objects that were not deleted. A missing object counts as
-   * deleted. Returns `undefined` if the store does not support the request.
+   * deleted. Returns `undefined` if the store refuses the request.
    */
   readonly removeMany: (keys: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Failed> | undefined, Fault>
   /** The maximum number of attempts of a deletion, and the pause after each attempt. */
@@ -228,7 +228,10 @@ export interface Objects {
     form: TagForm,
     labels: Labels
   ) => Effect.Effect<Stored, Fault>
-  /** Copies a range of an object as a part. Returns `undefined` if the object no longer has the tag. */
+  /**
+   * Copies a range of an object, or the whole object, as a part. Returns `undefined` if the object is missing or no longer has
+   * the tag.
+   */
   readonly copyPart: (
     upload: Upload,
     number: number,
@@ -467,7 +470,7 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
           answer.status === 200
             ? Effect.flatMap(parseXml(answer.body), (root) => {
                 const page = pageOf(root)
-                // A store that answers with the same page again would never end a listing.
+                // With a store that returns the same token again, a listing would never end.
                 const isEndless = page?.next !== undefined && page.next === after
                 return page === undefined || isEndless ? Effect.fail(malformed) : Effect.succeed(page)
               })

@@ -20,14 +20,14 @@ import { probe, type Support, unconditional } from "./probe.ts"
  */
 export interface BucketOptions extends CommonOptions {
   readonly bucket: string
-  /** The prefix of the keys of all files. If it is not empty and does not end in a slash, a slash is added. @default "" */
+  /** The prefix of the keys of all files. Leading slashes are removed, and a missing slash at the end is added. @default "" */
   readonly prefix?: string | undefined
   /** The address of the store, such as `http://127.0.0.1:9000`. @default AWS S3 in the region */
   readonly endpoint?: string | undefined
   /** @default "us-east-1" */
   readonly region?: string | undefined
   /**
-   * The keys that sign the requests. Without them, requests are not signed.
+   * The keys that sign the requests. Without keys, requests are not signed.
    * @default the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the configuration
    */
   readonly credentials?:
@@ -158,7 +158,7 @@ const openPort = (options: BucketOptions, endpoint: string, tuning: Tuning): Eff
   })
 
 const toError = (fault: Fault): BackendError | InvalidArgument => {
-  // The options name no entry, so this program cannot use the store if the store refuses a request.
+  // The options name no entry, so a refused request means that the bucket cannot be used.
   const { detail } = fault as { readonly detail?: string }
   return promote(
     fault._tag === "AccessDenied" || fault._tag === "NotFound" ? unavailable(detail ?? "the bucket was not found") : fault,

@@ -49,7 +49,7 @@ import { makeSetAttributes } from "./setAttributes.ts"
 export interface Sizes {
   /** The number of bytes that are read when a file is opened. An open file of at most this size keeps its content. */
   readonly firstRead: number
-  /** The size of each part of a stream, in bytes. A shorter stream is one plain write. */
+  /** The size of each part of a stream, in bytes. A stream of at most this size is one plain write. */
   readonly part: number
   /** The maximum size of a file after an append, in bytes. */
   readonly append: number
@@ -87,7 +87,7 @@ const concurrentReads = 32
 
 const changed: Fault = ioError("the object changed while it was read; read it again", "ESTALE")
 const modeChanged: Fault = ioError("the permission bits changed while the stream was written; write it again", "EAGAIN")
-const unreachable: Fault = invalidPath('its key has a segment "." or "..", which no request can express')
+const unreachable: Fault = invalidPath('the object key has a segment "." or "..", which no request can express')
 const crossDevice: Fault = ioError("a bucket cannot rename; the entry must be copied", "EXDEV")
 
 /** Makes a cache of the versions of objects, by key and tag. A tag belongs to one content, so an entry never becomes outdated. */
@@ -326,7 +326,10 @@ export const makePort = (settings: Settings): Backend => {
     return { stat: fileStat(path, key, head), read, version }
   }
 
-  /** Returns the stat of a file that was just stored. The times are unknown if another program has replaced the file since. */
+  /**
+   * Returns the stat of a file that was just stored. If another program has replaced the file since, or its head cannot be
+   * read, the stat has no times, and the mode is the default.
+   */
   const statStored = (path: FsPath, key: string, etag: string, sizeBytes: number): Effect.Effect<FileStat, Fault> =>
     Effect.map(
       Effect.catch(objects.head(key), () => Effect.succeed(undefined)),
@@ -343,7 +346,8 @@ export const makePort = (settings: Settings): Backend => {
 
   /**
    * Runs a write that depends on the present object. `store` stores the new object if the condition is met. If another program
-   * replaces the object first, repeats the write, at most `maxAttempts` times. Under a claim, fails with `overtaken` instead.
+   * replaces the object first, repeats the write, at most `maxAttempts` times. Under a claim, fails with `overtaken` instead. The
+   * mode `create` fails with AlreadyExists instead.
    */
   const publish = (
     path: FsPath,
@@ -546,7 +550,7 @@ export const makePort = (settings: Settings): Backend => {
           if ((yield* putMarker(path))._tag === "Refused") return yield* Effect.fail(alreadyExists)
         })
 
-  /** Makes the marker of a directory that has none, so that the directory still exists when it becomes empty. */
+  /** Makes the marker of the parent if it has none, so that the parent still exists when it becomes empty. */
   const keepParent = (path: FsPath): Effect.Effect<void, Fault> => {
     const above = parent(path)
     return above === root

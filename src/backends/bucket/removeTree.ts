@@ -28,7 +28,7 @@ interface Means {
   readonly unreachable: Fault
 }
 
-/** Counts the entries below a directory from the keys of their objects, in the order of a listing. */
+/** Counts a directory and the entries below, by the keys of their objects in the order of a listing. */
 const makeCounter = (directory: string) => {
   let previous: ReadonlyArray<string> = []
   const result = { deleted: 0, directories: 1 }
@@ -130,7 +130,7 @@ export const makeRemoveTree = ({ headOf, keepParent, settings, unreachable }: Me
     })
 }
 
-/** Returns the objects that a batch has not deleted. */
+/** Returns the objects that a batch has not deleted, or all objects if the store has not named each of them. */
 const remaining = (keys: ReadonlyArray<string>, failed: ReadonlyArray<Failed>): ReadonlyArray<string> => {
   const named = new Set(failed.map(({ key }) => key))
   const left = keys.filter((key) => named.has(key))

@@ -7,8 +7,8 @@
 import type { Owner } from "../posix/place.ts"
 import type { Plan } from "./options.ts"
 
-// The scripts that run inside the container. They use only built-in commands of a POSIX shell, because a container may
-// have no other program, or no room for another process.
+// The scripts that run inside the container. They use only built-in commands of a POSIX shell, and `cat` for the input of a
+// command. A container may have no other program, or no room for another process.
 
 /** The environment variable that marks every process of a command. Child processes inherit it. */
 const marker = "FS_ALGEBRA_EXEC"
@@ -153,9 +153,9 @@ const bindMount = (source: string, target: string, readOnly: boolean): ReadonlyA
 /**
  * Returns the arguments for a workspace inside the container.
  *
- * A volume without a name is removed with its container. docker creates volumes owned by root and cannot change the
- * owner. So with docker the workspace is a tmpfs of at most half the memory. The tmpfs needs the option `exec`, so that
- * programs can be run from it.
+ * With podman, the workspace is a volume without a name, which is removed with its container. docker creates volumes owned by
+ * root and cannot change the owner. So with docker and nerdctl, the workspace is a tmpfs of at most half the memory. The tmpfs
+ * needs the option `exec`, so that programs can be run from it.
  */
 const ownWorkspace = ({ engine, memoryBytes, user, workdir }: Plan): ReadonlyArray<string> =>
   engine === "podman"
@@ -181,7 +181,7 @@ const logOptions = ({ engine }: Plan): ReadonlyArray<string> =>
     : ["--log-driver", "none"]
 
 /**
- * Returns the arguments that start a container, which runs until its input ends. They turn the log off, because the log
+ * Returns the arguments that start a container, which runs until its input ends. The log is off or limited, because the log
  * would fill the engine's disk.
  */
 export const run = (plan: Plan, { directory, name, owner }: Identity): ReadonlyArray<string> => [

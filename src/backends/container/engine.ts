@@ -242,7 +242,7 @@ export const make = (program: string, avoid: ReadonlyArray<string> = []): Effect
       Effect.suspend(() => {
         const found = findProgram(program, path, avoid)
         if (found === undefined) return Effect.fail(missingProgram(program))
-        // The command in the container ends when its input ends, so no signals need to be forwarded.
+        // The client need not forward a signal, because this library ends the processes in the container itself.
         const options = { stdin: inputOf(input), killSignal: "SIGKILL", env: { PATH: found.path }, extendEnv: true } as const
         return Effect.mapError(spawner.spawn(ChildProcess.make(found.program, args, options)), (error) =>
           startFault(program, error)

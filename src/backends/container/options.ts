@@ -1,6 +1,6 @@
 /**
- * The options of a container, and the plan derived from them. All options are validated before anything runs, so that
- * no value can add options to the engine's command line.
+ * The options of a container, and the plan derived from them. All options are validated before anything runs, so that no
+ * value, except those in `runArguments`, can add options to the engine's command line.
  */
 import { invalidArgument, is as isFault, unavailable } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
@@ -92,8 +92,8 @@ export interface ContainerOptions extends CommonOptions {
   /** The language of `eval` code if the call does not name a language. @default "javascript" */
   readonly evalLanguage?: "javascript" | "python" | "sh" | undefined
   /**
-   * Additional arguments for the engine. They follow all other arguments, so they can override every option and limit
-   * above.
+   * Additional arguments for the engine. They follow the arguments of all other options, so they can override every option and
+   * limit above.
    * @default none
    */
   readonly runArguments?: ReadonlyArray<string> | undefined

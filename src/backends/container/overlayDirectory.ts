@@ -20,7 +20,7 @@ import { backend } from "../posix/port.ts"
 import { random } from "./lifecycle.ts"
 
 /**
- * The cache directory of the user. A relative XDG_CACHE_HOME is ignored
+ * The directory of all overlays, in the user's cache. A relative XDG_CACHE_HOME is ignored
  * (https://specifications.freedesktop.org/basedir-spec).
  */
 const cache: Effect.Effect<string> = Effect.map(
@@ -74,10 +74,10 @@ const foreignDirectory: Fault = unavailable(
 )
 
 /**
- * Creates a directory. Returns false if the path is a link or belongs to another user.
+ * Creates a directory that only this user can change. Returns false if the path is a link or belongs to another user.
  *
- * Otherwise the other user could replace an entry in the directory by a symlink, and this program would make the
- * container's user the owner of the symlink's target.
+ * Another user could replace an entry in the directory by a symlink. This program would then make the container's user the
+ * owner of the symlink's target.
  */
 const ensurePrivate = (directory: string): boolean => {
   makeDirectories(directory, 0o700)

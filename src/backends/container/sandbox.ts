@@ -185,7 +185,7 @@ const startCommand = Effect.fnUntraced(function* (
    */
   const killRemaining = Effect.suspend(() => killAll(container, mark, isAlone() ? running : { ...running, since: () => "" }))
   yield* Effect.addFinalizer(() => (isEnded ? Effect.void : kill))
-  return { announced, clear: killRemaining, finishing, kill, stdout, stderr }
+  return { announced, finishing, kill, killRemaining, stdout, stderr }
 })
 
 /** Runs a command. Fails with Unavailable if the engine cannot run it or its result is unknown. */
@@ -193,14 +193,9 @@ const execute = (engine: Engine, container: Container, requested: Command): Effe
   Effect.scoped(
     Effect.gen(function* () {
       const refusedBefore = container.refused()
-      const {
-        announced,
-        clear: killRemaining,
-        finishing,
-        kill,
-        stderr,
-        stdout
-      } = yield* Effect.uninterruptible(startCommand(engine, container, requested))
+      const { announced, finishing, kill, killRemaining, stderr, stdout } = yield* Effect.uninterruptible(
+        startCommand(engine, container, requested)
+      )
       const outcome = (code: number | undefined): Outcome => ({
         state: announced.line() === "stays" ? "notEntered" : "begun",
         code,

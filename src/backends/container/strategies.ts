@@ -72,7 +72,7 @@ const withContainerLinks = (port: Backend, workdir: string): Backend => ({
 
 const makeOverlay = Effect.mapError(Overlay.make, (fault) => promote(fault, "hostDirectory"))
 
-export const make = (
+export const makeShared = (
   plan: Plan,
   { allowDelete, allowWrite, policy, readOnly }: ContainerOptions,
   caller: Caller
@@ -150,7 +150,7 @@ const delegatingPort = (latest: () => Backend, currentPort: Effect.Effect<Backen
 const killShell = (container: Container, mark: string): Effect.Effect<void> =>
   inRealTime(Effect.ignore(Effect.timeoutOption(container.kill(mark, ""), "1 second")))
 
-export const makeApart = (
+export const makeExec = (
   engine: Engine,
   plan: Plan,
   { allowDelete, allowWrite, policy, readOnly }: ContainerOptions,

@@ -1,8 +1,8 @@
 /**
  * Stores immutable file contents.
  *
- * An append creates a new content in the same buffer, after the last byte of the old content. So the old content stays
- * valid, and a thousand small appends copy only about as many bytes as the file has.
+ * If the buffer has room, an append creates a new content in the same buffer, after the last byte of the old content. So
+ * the old content stays valid, and a thousand small appends copy only a few times as many bytes as the file has.
  */
 import { Buffer } from "../../runtime/buffer.ts"
 import { sha256 } from "../../runtime/hash.ts"
@@ -22,7 +22,7 @@ export const empty: Content = make(new Uint8Array(0), 0)
 
 /**
  * Buffers below this size in bytes come from Node's pool, because allocating a separate small buffer costs ten times as
- * much as filling it. Pooled buffers are never exposed.
+ * much as filling it. Callers of the service never receive a pooled buffer.
  */
 const maxPooledBytes = 4096
 

@@ -16,7 +16,6 @@ import * as Request from "../../port/Request.ts"
 import { isReadOnly } from "../../port/Rules.ts"
 import type { Captured, Difference, MemoryHistory } from "../../port/history.ts"
 import { Buffer } from "../../runtime/buffer.ts"
-import * as Locks from "../../runtime/locks.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
 import { randomUUID } from "../../runtime/node.ts"
 import * as Content from "./content.ts"
@@ -309,7 +308,7 @@ const topOf = ({ root }: Captured): Directory => root as Directory
 const isEqual = (self: Content.Content, that: Content.Content): boolean =>
   self === that || (self.length === that.length && Buffer.compare(Content.view(self), Content.view(that)) === 0)
 
-/** Tests whether two nodes are equal. Ignores their times. */
+/** Tests whether two nodes are equal. Ignores times and the children of directories. */
 const isSame = (self: Node, that: Node): boolean => {
   if (self.kind === "symlink") return that.kind === "symlink" && self.target === that.target
   if (self.kind !== that.kind || self.mode !== that.mode) return false
@@ -335,7 +334,7 @@ const view = (captured: Captured, { caseInsensitive, relative, rules }: Options)
     links: { read: readLink, relative, make: () => readOnly },
     attributes: { set: () => readOnly },
     rules: { ...rules, permits: () => false },
-    locks: Locks.make({ caseSensitive: !caseInsensitive }),
+    locks: makeLocks({ caseSensitive: !caseInsensitive }),
     perform: Request.handlers(handlers),
     explore: makeExplore(get, !caseInsensitive)
   }

@@ -286,7 +286,10 @@ const joinSessionTree = (session: Slices, first: TreeState): Effect.Effect<Sessi
   )
 }
 
-/** Returns a tree that stores each change in the session. Refuses changes while `findFault` returns a fault. */
+/**
+ * Returns a tree that stores each change in the session. Refuses changes, except restores, while `findFault` returns a
+ * fault.
+ */
 const persistChanges = (tree: MemoryTree, keep: () => void, findFault: () => Fault | undefined): MemoryTree => {
   const kept = <A extends object | undefined>(change: () => A): A | Fault => {
     const refused = findFault()

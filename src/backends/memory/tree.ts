@@ -217,7 +217,8 @@ export const make = (options: {
    * A cache of the directory that was found last, and of the prefix of the paths in this directory. The next access is
    * usually in the same directory.
    *
-   * The cache cannot become stale, because every change first looks up the directory of its entry.
+   * The cache cannot become stale, because every change first looks up the directory of its entry. Only a restore does
+   * not, and resets the cache.
    */
   let lastDirectory = top
   let lastPrefix = ""

@@ -40,8 +40,8 @@ import { type Hardlinks, inParent, isRefusedHardLink, kindOf } from "./read.ts"
 /**
  * Tests whether a symlink may be followed.
  *
- * In a sticky directory that everybody may write to, Linux follows only symlinks of the current user and of the
- * directory's owner. The engine resolves symlinks by the same rule.
+ * In a sticky directory that everybody may write to, Linux with `fs.protected_symlinks` follows only symlinks of the
+ * current user and of the directory's owner. This test applies the same rule.
  */
 const mayFollow = (place: HostDirectory, link: Fs.Stats): boolean =>
   (place.stats.mode & 0o1002) !== 0o1002 || link.uid === process.geteuid?.() || link.uid === place.stats.uid
@@ -85,7 +85,7 @@ interface AttributeValues {
 /**
  * Converts a time to seconds, as text, because Node interprets negative numbers as "now".
  *
- * The system truncates fractions of seconds, and most milliseconds have no exact binary representation. Half a
+ * Node truncates the seconds to whole microseconds, and most milliseconds have no exact binary representation. Half a
  * microsecond is added so that the milliseconds are preserved.
  */
 const toSeconds = (millis: number): string => String(Number.isInteger(millis / 1000) ? millis / 1000 : millis / 1000 + 5e-7)
@@ -171,7 +171,7 @@ export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefin
         return changeOwner(confined, at, Fs.rmdirSync)
       })
 
-/** Removes an entry. Returns `undefined` if another entry has replaced it since it was inspected. */
+/** Removes an entry. Returns `undefined` if a directory has just replaced another entry, or another entry a directory. */
 const removeAt = (at: HostPath): Fault | "removed" | undefined => {
   const found = lstatEntry(at)
   if (found === undefined) return notFound
@@ -285,10 +285,10 @@ interface Removed {
   readonly directories: number
 }
 
-/** The number of removals between two yields to the event loop. The removals take one or two milliseconds. */
+/** The maximum number of steps between two yields to the event loop. The steps take one or two milliseconds. */
 const removalsPerSlice = 128
 const maxReadings = 100
-/** The maximum number of directories that are open at the same time. Each directory needs a descriptor. */
+/** The number of the deepest directories that stay open, and the maximum number of landmarks. Each needs a descriptor. */
 const maxOpenDirectories = 16
 
 interface Frame {
@@ -305,8 +305,8 @@ interface Frame {
 }
 
 /**
- * Tests whether a directory stays open, as one in every 512 levels does. A closed directory of a very deep tree is
- * reopened from the nearest open directory above it.
+ * Tests whether a directory stays open, as one in every 512 levels does, up to `maxOpenDirectories`. A closed directory
+ * of a very deep tree is reopened from the nearest open directory above it.
  */
 const isLandmark = ({ depth }: Frame): boolean => depth > 0 && depth % 512 === 0 && depth <= 512 * maxOpenDirectories
 
@@ -503,7 +503,7 @@ const startRemoval = (confined: Confined, path: FsPath): Removal | Fault => {
   }
 }
 
-/** Removes a directory with all its contents. A fault names the entry that could not be removed. */
+/** Removes an entry and everything below. A fault names the entry that could not be removed. */
 export const removeTree = (confined: Confined, path: FsPath): Effect.Effect<Removed, Fault> =>
   path === root
     ? Effect.fail(isRoot)

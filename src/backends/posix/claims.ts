@@ -52,8 +52,8 @@ const lock = ProcessLock.make({
 })
 
 /**
- * Returns a claim or mark of another process on this file, or `undefined` if there is none. A process that already waits
- * ignores marks.
+ * Returns a claim or mark of another process on this file, or `undefined` if there is none. A process with a mark of its
+ * own ignores other marks.
  */
 const findHolder = (claimPath: string, isWaiting: boolean, own?: ProcessLock.Held): ProcessLock.Entry | undefined =>
   lock.others(claimPath, own).findLast(({ role }) => role === "claim" || !isWaiting)
@@ -163,8 +163,8 @@ const claimPathOf = (confined: Confined, path: FsPath): string | Fault | undefin
 /**
  * Creates `Locks.claim` for a root.
  *
- * A claim fails with AccessDenied `busy` if other processes hold the file for 30 seconds. It also fails with the
- * system's error if no descriptor is left or the private directory's disk has an error.
+ * A claim fails with AccessDenied `busy` if other processes claim the file for 30 seconds. A claim also fails if no
+ * descriptor is left, or with the error of the private directory's disk.
  */
 export const make =
   (confined: Confined): NonNullable<Locks["claim"]> =>

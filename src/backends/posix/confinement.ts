@@ -1,8 +1,6 @@
 /**
  * Opens the root of a host filesystem. The root stays the same directory, even if its path later leads to another
  * directory.
- *
- * The confinement level is determined first, so that no directory is created if the caller requires a higher level.
  */
 import { directoriesKeepChanging, filesystemClosed, rootGone } from "../faults.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -44,6 +42,11 @@ const isOpenFile = (at: HostPath, descriptor: number): boolean => {
   } catch {
     return false
   }
+}
+
+const withdraw: Confined["withdraw"] = (descriptor, place, segment) => {
+  const at = place.at(segment)
+  if (isOpenFile(at, descriptor)) Fs.unlinkSync(at)
 }
 
 /**
@@ -106,10 +109,7 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
     caseSensitive,
     directory: openDirectoryAt,
     holds: (descriptor, place, segment) => isOpenFile(place.at(segment), descriptor) && place.isSame(),
-    withdraw: (descriptor, place, segment) => {
-      const at = place.at(segment)
-      if (isOpenFile(at, descriptor)) Fs.unlinkSync(at)
-    },
+    withdraw,
     close: () => {
       if (isClosed) return
       isClosed = true
@@ -120,18 +120,15 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
 
 // Confines paths like openat2 with RESOLVE_BENEATH, using only calls that Node has.
 //
-// Every directory is open as a descriptor, and its entries are reached through `/proc/self/fd/<descriptor>/<name>`.
+// Every directory is open as a descriptor, and its entries are reached through `/proc/<pid>/fd/<descriptor>/<name>`.
 // Other processes cannot replace the descriptor, and a symlink at the single name is never followed. So the level is
 // `race-free`.
 //
 // Opened directories are cached but never trusted. A cached directory is used only if the kernel reports the expected
-// path as its current path. The cache is cleared every second. So an idle filesystem keeps only its root open, and a new
-// mount over a directory is noticed.
+// path as its current path. The cache is cleared one second after its first entry. So an idle filesystem keeps only its
+// root open, and a new mount over a directory is noticed.
 
-/**
- * The maximum number of cached directories. Each directory needs a descriptor, and a process may have only 1,024
- * descriptors.
- */
+/** The maximum number of cached directories. Each directory needs a descriptor, and the usual limit of a process is 1,024. */
 const maxCachedDirectories = 128
 const cacheLifetimeMillis = 1000
 const procfsMagic = 0x9fa0
@@ -322,10 +319,7 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
     timer ??= setTimeout(resetCache, cacheLifetimeMillis).unref()
   }
 
-  /**
-   * Unregisters the function below. When the process runs out of descriptors, the function clears the cache. Until
-   * `cacheLifetimeMillis` have passed, the cache then holds at most half as many directories as before.
-   */
+  /** Unregisters the handler that clears the cache and halves its limit for `cacheLifetimeMillis` if no descriptor is left. */
   const stopReleasing = onExhausted(() => {
     cacheLimit = kept.size >> 1
     clearCache()
@@ -357,7 +351,7 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
   }
 
   /**
-   * Opens a directory, starting at its deepest cached parent. Caches the directory and its parent, because the next
+   * Opens a directory, starting at its deepest cached ancestor. Caches the directory and its parent, because the next
    * calls probably use them.
    */
   const openBelow = (path: FsPath): Directory | Fault => {
@@ -427,7 +421,7 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
       return isLinked(descriptor) ? place(retain(top), root) : rootGone
     },
     holds: () => true,
-    withdraw: () => {},
+    withdraw,
     descriptorPath: alias,
     close: () => {
       if (isClosed) return
@@ -441,6 +435,7 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
 
 type Level = Info["confinement"]
 
+/** Returns the level of confinement on this machine. Needs no root, so that no root is created if the level is too low. */
 export const level = (): Level => {
   // Only Linux has `/proc/self/fd`. On other systems, opening "/" for the test could fail.
   if (process.platform !== "linux") return "best-effort"

@@ -1,4 +1,4 @@
-/** Lists host directories, removes leftovers in them, and reads the data that shows whether their entries have changed. */
+/** Lists host directories, removes the leftovers in them, and reads the stamps of their entries. */
 import * as Effect from "effect/Effect"
 import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -26,14 +26,15 @@ import {
 import { directoriesKeepChanging } from "../faults.ts"
 import { kindOf } from "./read.ts"
 
-// Lists directories through the thread pool.
+// Lists directories. One call in the thread pool reads a directory.
 //
-// A large directory, recognized by its own size in bytes, is read in slices, so that the program never blocks for long.
-// Names are read as text, which is fast. If a name may not be valid text, all names are read again as bytes.
+// A large directory, recognized by its own size in bytes, is read synchronously in slices, so that the program never
+// blocks for long. Names are read as text, which is fast. If a name may not be valid text, all names are read again as
+// bytes.
 
 /**
- * The size in bytes, as the disk reports it, above which a directory is read in slices. A directory of this size has
- * some thousand entries.
+ * The size in bytes, as the disk reports it, above which a directory is read in slices. A directory of this size has a
+ * few thousand entries.
  */
 const largeDirectoryBytes = 64 * 1024
 const entriesPerSlice = 1000
@@ -106,7 +107,7 @@ export const children = (place: HostDirectory): Effect.Effect<ReadonlyArray<Chil
       : Effect.succeed(children)
   })
 
-/** Tests whether a directory is small enough (some hundred entries) for a walk to read it without the thread pool. */
+/** Tests whether a directory is so small (a few hundred entries) that it can be read without the thread pool. */
 export const isSmall = (place: HostDirectory): boolean => {
   try {
     return place.stats.size <= 16 * 1024
@@ -126,9 +127,7 @@ export const listSync = (place: HostDirectory): ReadonlyArray<Child> => {
   return read("utf8") ?? read("buffer") ?? []
 }
 
-// Removes the leftovers of killed writers.
-//
-// Listing a directory or writing in it removes the files whose process has provably ended. A file that is not provably
+// Removes the leftovers of killed writers: the files of processes that have provably ended. A file that is not provably
 // a leftover of this library stays, even if it is old.
 
 /** Removes a file whose name shows that it is a leftover. Returns true if the name is then free. Removes no directory. */
@@ -147,7 +146,8 @@ export const removeLeftover = (place: HostDirectory, segment: string): boolean =
 }
 
 /**
- * Removes leftovers before a file is created or replaced, once per cached directory. Skips a large directory until it is listed.
+ * Removes leftovers before a file is created or replaced, once per cached directory. Skips a large directory, in which
+ * only a listing removes leftovers.
  */
 export const removeLeftoversOnce = (place: HostDirectory): void => {
   if (place.isCleared) return
@@ -200,10 +200,8 @@ export const list = (confined: Confined, path: FsPath, sweeps: boolean): Effect.
     Effect.map(children(place), (found) => (sweeps ? found.filter(({ name }) => !removeLeftover(place, name)) : found))
   )
 
-// Reads the data that shows whether entries of a directory have changed.
-//
-// A tree can have ten thousand directories. A small directory is read synchronously. A large directory is read like a
-// listing, and its entries are inspected in slices with yields in between.
+// Reads stamps. Because a tree can have ten thousand directories, a small directory is read synchronously. A large
+// directory is read like a listing, and its entries are inspected in slices with yields in between.
 
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 const permissionBits = 0o777

@@ -1,11 +1,8 @@
 /**
- * Runs calls to the operating system.
+ * Runs synchronous system calls, and retries them after transient failures.
  *
  * Names and metadata are read synchronously: such a call takes 1 to 20 µs, while the thread pool and a promise would
  * take 50 to 150 µs.
- *
- * A call in the thread pool is always awaited, even by an interrupted fiber. Otherwise the descriptor could be closed
- * during the call, and the call could affect another file with the same descriptor.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -49,6 +46,6 @@ export const retryTransient = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect
 /** Runs synchronous system calls, and retries transient failures. A failed call must not have changed anything. */
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => {
   const once = Host.attempt(run)
-  // Build the schedule only after a failure, because most calls succeed.
+  // Start the schedule only after a failure, because most calls succeed.
   return Effect.catch(once, (fault) => (shouldRetry(fault) ? retryTransient(once) : Effect.fail(fault)))
 }

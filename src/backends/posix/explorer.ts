@@ -1,7 +1,7 @@
 /**
  * Explores host directories for a walk.
  *
- * Each directory is opened through the descriptor of its parent. So the system resolves no path twice, and no other
+ * A directory is opened through the descriptor of its parent as long as the walk holds the parent open. So no other
  * process can lead the walk to another directory.
  *
  * This thread reads the first directories, because a worker takes longer to start. In a large tree, search processes
@@ -47,13 +47,10 @@ interface LendDirectory<V extends Visit> {
   (visit: V): { readonly place: HostDirectory; readonly returnLoan: () => void } | Fault
 }
 
-/** The maximum number of directories in one job of a worker. Each directory may need a descriptor. */
+/** The maximum number of directories in one search job. Each directory may need a descriptor. */
 const maxBorrowed = 64
-/**
- * The maximum number of attempts to search a file while the process has no free descriptor, and the pause between two
- * attempts.
- */
-const maxSearchAttempts = 80
+/** The maximum number of retries while no descriptor is free for a search, and the pause before each retry. */
+const maxSearchRetries = 80
 const retryDelayMillis = 25
 
 interface SearchPart {
@@ -177,7 +174,7 @@ const searchAll = Effect.fnUntraced(function* <V extends Visit>(
     emptyRounds = some.length > 0 ? 0 : emptyRounds + 1
     if (emptyRounds === 0) continue
     releaseReserves()
-    if (emptyRounds > maxSearchAttempts) out.push({ found: "unreadable" })
+    if (emptyRounds > maxSearchRetries) out.push({ found: "unreadable" })
     else yield* Effect.sleep(retryDelayMillis)
   }
   return out
@@ -203,7 +200,7 @@ const maxRequested = 320
 /** The number of directories that this thread reads at a time, and the number that it reads between two yields. */
 const directoriesPerBatch = 16
 const directoriesPerYield = 128
-/** The maximum number of directories that all walks together keep open. Each directory needs a descriptor. */
+/** The maximum number of directories that all walks together keep open, unless a quarter of the descriptors are fewer. */
 const maxHeld = 1536
 let heldCount = 0
 
@@ -244,10 +241,10 @@ const childrenOf = ({ kinds: codes, names }: Listing, caseSensitive: boolean): R
 }
 
 /**
- * Tests whether all names of a listing are ordinary.
+ * Tests whether all names of a listing are ordinary. Otherwise this thread lists the directory again.
  *
- * Other names are examined one by one. A name may be invalid text. A name like that of a temporary file may belong to a
- * file of a running process, to a leftover, or to an ordinary file.
+ * A name may be invalid text. A name like that of a temporary file may belong to a file of a running process, to a
+ * leftover, or to an ordinary file.
  */
 const isPlain = (answer: Listing | string): answer is Listing =>
   typeof answer !== "string" &&
@@ -303,7 +300,7 @@ const makeHostExplorer = <V extends Visit>(
     if (--heldDirectory.lent === 0 && heldDirectory.isAbandoned) heldDirectory.place.release()
   }
 
-  /** Unregisters the function below, which releases unused directories when the process has no descriptors left. */
+  /** Unregisters the handler that releases unused directories when the process has no descriptors left. */
   const stopReleasing = onExhausted(() => {
     for (const [visit, heldDirectory] of held) {
       if (heldDirectory.lent === 0) releaseHeld(visit, heldDirectory)
@@ -326,7 +323,7 @@ const makeHostExplorer = <V extends Visit>(
    * Opens a directory until its caller calls `returnLoan`.
    *
    * A held directory stays open until the walk leaves it. With `isRead`, the directory is held if possible, because its
-   * subdirectories must be opened through it.
+   * subdirectories are then opened through it.
    */
   const lendDirectory = (visit: V, isRead = false): BorrowedDirectory | Fault => {
     let heldDirectory = held.get(visit)
@@ -448,7 +445,7 @@ const makeHostExplorer = <V extends Visit>(
   const treeSearch = available && makeTreeSearcher(confined, available, refuseHardlinks, pathOf, () => wake?.())
 
   const waitForReport: Effect.Effect<void> = Effect.callback<void>((resume) => {
-    // Test again, because other fibers may have added readings since the last test.
+    // Test again, because readings may have arrived since the last test.
     if (done.length + relistQueue.length > 0 || treeSearch?.hasReadings() === true) return resume(Effect.void)
     wake = () => {
       wake = undefined

@@ -105,7 +105,7 @@ export interface Confined {
    * removed or replaced after it was opened.
    */
   readonly holds: (descriptor: number, place: HostDirectory, segment: string) => boolean
-  /** Removes a file that this process created in a wrong directory. Never removes another file. */
+  /** Removes a new file with a wrong directory or owner. Removes nothing if the name now belongs to another file. */
   readonly withdraw: (descriptor: number, place: HostDirectory, segment: string) => void
   readonly owner?: Owner | undefined
   /** Returns a path to an open file that stays valid if the file is renamed. Absent if the system has no such paths. */

@@ -149,7 +149,7 @@ export const writeContent = <E, R>(
 
 export type Durability = "none" | "file" | "full"
 
-/** Flushes the bytes to disk. Never retries: after a failure, the kernel has discarded the unwritten bytes. */
+/** Flushes the bytes to disk. Never retries: after a failure, the kernel may have discarded the unwritten bytes. */
 export const flush = (descriptor: number): Effect.Effect<void, Fault> => Host.sync(descriptor, faultOf)
 
 export const kindOf = (stats: Fs.Stats | Fs.Dirent | Fs.Dirent<Buffer>): Kind =>

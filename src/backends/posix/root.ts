@@ -127,6 +127,6 @@ export const recoverTransactions = (
     Effect.flatMap(identify(confined, root), (identity) =>
       settledIn(port, { ...identity, isDurable: durability === "full", open: openAbove })
     ),
-    // Every feature requested here exists on every system, so the fault is never Unsupported.
+    // The port of a POSIX directory has every capability that the recovery needs, so the fault is never Unsupported.
     (fault) => promoteRoot(fault, backend, root) as Exclude<RootError, Unsupported>
   )

@@ -142,8 +142,8 @@ const tryChown = (descriptor: number, uid: number, gid: number): boolean => {
 }
 
 /**
- * Copies owner, group and permission bits of the replaced file. The bits come last, because a change of owner may clear
- * some of them.
+ * Copies the owner, the group and the permission bits of the replaced file. If the system refuses the owner, copies the
+ * group alone, and ignores a second refusal.
  */
 const copyOwnership = (descriptor: number, old: Fs.Stats): void => {
   const { gid, mode, uid } = Fs.fstatSync(descriptor)
@@ -170,7 +170,7 @@ export const linkNew = <P>(disk: LinkCalls<P>, noHardLinkCodes: ReadonlySet<stri
     try {
       disk.unlinkSync(path)
     } catch {
-      // The file is already gone, or a later sweep removes it.
+      // A temporary file that remains is a leftover. A reserved name that remains is an empty file.
     }
   }
   try {
@@ -190,7 +190,7 @@ export const linkNew = <P>(disk: LinkCalls<P>, noHardLinkCodes: ReadonlySet<stri
 }
 
 /**
- * Publishes the file in one visible step. Unless the mode is `replace`, the path must not exist. With `append`, the descriptor
+ * Gives the staged file its name. Unless the mode is `replace`, the path must not exist. With `append`, the descriptor
  * stays open.
  */
 const publish = (confined: Confined, staged: Staged, path: FsPath, mode: Mode): FileStat | Fault =>

@@ -4,7 +4,7 @@ import { ioError } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { concatenate } from "../../runtime/buffer.ts"
 import { type Answer, type Lost, readAnswer, Refused, refusalOf, type Request, type Session } from "./session.ts"
-import { type Attributes, type Field, type Listed, Malformed, OpenFlag, protocolFault, StatusCode, Type } from "./wire.ts"
+import { type Attributes, type Field, type Listed, Malformed, protocolFault, StatusCode, Type } from "./wire.ts"
 
 export type Failure = Fault | Refused | Lost
 
@@ -42,7 +42,7 @@ const attributesOf = (answer: Answer): Attributes | undefined | Refused => {
 
 /**
  * Reads the attributes of several paths in one round trip. Follows no link, except at the path `followed`. Each result is a
- * separate effect, because a failure at one path says nothing about the paths before it.
+ * separate effect, because a failure at one path says nothing about the other paths.
  */
 export const lookAll = (
   session: Session,
@@ -180,8 +180,6 @@ export const withFile = <A, E, R>(
     )
   )
 
-export const readFlag = OpenFlag.read
-
 const found = (attributes: Attributes | undefined): Effect.Effect<Attributes, Failure> =>
   attributes === undefined ? Effect.fail(new Refused(StatusCode.noSuchFile, "")) : Effect.succeed(attributes)
 
@@ -191,7 +189,7 @@ export const fileAttributes = (session: Session, { handle }: Open): Effect.Effec
 export const setFileAttributes = (session: Session, { handle }: Open, values: Attributes): Effect.Effect<void, Failure> =>
   status(session, Type.fsetstat, [handle, values], false)
 
-/** Sets attributes of an open file, unless the server refuses, and closes the file. Returns its attributes. One round trip. */
+/** Sets attributes of an open file, closes the file, and returns its attributes. Ignores a refusal to set the attributes. */
 export const setAndClose = (session: Session, open: Open, values: Attributes): Effect.Effect<Attributes, Failure> =>
   Effect.suspend(() => {
     const { handle } = open
@@ -236,7 +234,7 @@ const split = (
   }))
 }
 
-/** The size of a page in bytes. Parts begin at pages, so that no page of the file is read or written twice. */
+/** The size of a page in bytes. If possible, parts begin at pages, so that no page of the file is read or written twice. */
 const pageBytes = 4 * 1024
 
 /** The maximum length of a range in one call, in bytes. */
@@ -266,7 +264,7 @@ export const read = (session: Session, { handle }: Open, offset: number, length:
   Effect.gen(function* () {
     const range = Math.min(length, maxRange)
     let parts = split(0, range, session.maxRead).map((part): Part => ({ ...part, received: 0 }))
-    // Made when the first bytes arrive, so that a size that the server made up costs no memory.
+    // The array is made when the first bytes arrive, so that a false size from the server costs no memory.
     let bytes: Uint8Array | undefined
     const requestOf = ({ at, length, received }: Part): Request => ({
       type: Type.read,
@@ -323,8 +321,8 @@ export const write = (session: Session, open: Open, offset: number, bytes: Uint8
 
 /**
  * Writes the last bytes of a file, flushes the file to disk if `isDurable`, and returns its attributes. Takes one round trip,
- * because a server must process the requests for one file in their order. If the file is too short, the server did not, and the
- * file is flushed and examined again. Fails with the first failure.
+ * because a server must process the requests for one file in their order. If the file is too short, the server has changed the
+ * order, and the file is flushed and examined again. Fails with the first failure.
  */
 export const writeLast = (
   session: Session,

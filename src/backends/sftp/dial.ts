@@ -63,7 +63,7 @@ const failureOf = (error: Error & { readonly level?: string }, { host, port, use
   if (error.level === "agent") return final("the SSH agent does not answer; check its socket, and that it has a key")
   if (error.level === "handshake") {
     return final(
-      `${at} and this program have no common algorithm or key (${error.message.slice(0, 120)}); check which the server offers`
+      `${at} and this program have no common algorithm or key (${error.message.slice(0, 120)}); check which algorithms and keys the server offers`
     )
   }
   const why = error.level === "client-timeout" ? "no answer in time" : (codeOf(error) ?? "the connection was closed")
@@ -107,7 +107,7 @@ export const dialWith = (ssh2: typeof Ssh2, server: Server, { connectMillis, kee
               output: channel,
               close: () => {
                 client.end()
-                // The server may no longer answer.
+                // Destroy the connection later, because the server may no longer answer.
                 setTimeout(() => client.destroy(), 1000).unref()
               }
             })

@@ -5,7 +5,6 @@ import { crypto } from "../../runtime/node.ts"
 export const fingerprintOf = (key: Uint8Array): string =>
   `SHA256:${crypto().createHash("sha256").update(key).digest("base64").replace(/=+$/, "")}`
 
-/** Tests whether a text has the form of a fingerprint. */
 export const isFingerprint = (text: string): boolean => /^SHA256:[A-Za-z0-9+/]{43}$/.test(text)
 
 export interface KnownKey {
@@ -66,8 +65,7 @@ const includes = (patterns: string, name: string): boolean => {
 }
 
 /** Returns the name that a host has in a known_hosts file. */
-export const knownName = (host: string, port: number): string =>
-  port === 22 ? host.toLowerCase() : `[${host.toLowerCase()}]:${port}`
+const knownName = (host: string, port: number): string => (port === 22 ? host.toLowerCase() : `[${host.toLowerCase()}]:${port}`)
 
 /** Finds the lines of a known_hosts file for a host. Ignores malformed lines, as OpenSSH does. */
 export const parseKnownHosts = (text: string, host: string, port: number): KnownHosts => {

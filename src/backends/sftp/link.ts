@@ -11,16 +11,16 @@ import type * as Scope from "effect/Scope"
 import { unavailable } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { filesystemClosed } from "../faults.ts"
-import { type Failure, type RemotePath } from "./calls.ts"
-import { Lost, Refused, type Session, start, type Transport } from "./session.ts"
+import type { RemotePath } from "./calls.ts"
+import { Lost, type Session, start, type Transport } from "./session.ts"
 import { Type } from "./wire.ts"
 
 export interface Timings {
   /** The maximum number of attempts to connect. */
   readonly attempts: number
   /**
-   * The pause before the second attempt. Each further pause is twice as long. Each pause is shortened at random, to half at
-   * most.
+   * The pause before the second attempt. Each further pause is twice as long, up to 5 seconds. Each pause is shortened at
+   * random, by at most a half.
    */
   readonly pauseMillis: number
   /** The timeout for connecting, up to the start of the SFTP session. */
@@ -48,7 +48,7 @@ export interface DialFailure {
 export type Dial = Effect.Effect<Transport, DialFailure>
 
 export interface Link {
-  /** Runs an operation. If the connection is lost before a change was sent, runs it again, at most `maxRuns` times. */
+  /** Runs an operation. If the connection is lost before a change was sent, runs it again, at most `maxRepeats` times. */
   readonly run: <A, E, R>(use: (session: Session) => Effect.Effect<A, E | Lost, R>) => Effect.Effect<A, E | Fault, R>
   readonly session: Effect.Effect<Session, Fault>
   /** Removes a temporary file, now or after the next reconnection. */
@@ -56,7 +56,7 @@ export interface Link {
 }
 
 /** The maximum number of times that an operation is repeated on a new connection. */
-const maxRuns = 4
+const maxRepeats = 4
 const maxPauseMillis = 5000
 /**
  * The maximum number of temporary files that are remembered for removal. Further files are removed when their directory is
@@ -138,7 +138,7 @@ export const make = (dial: Dial, timings: Timings): Effect.Effect<Link, Fault, S
             return left === 0 || failure.fault._tag === "IoError" ? Effect.fail(failure.fault) : attempt(left - 1)
           })
         )
-      return attempt(maxRuns)
+      return attempt(maxRepeats)
     }
 
     yield* Effect.addFinalizer(() =>
@@ -149,6 +149,3 @@ export const make = (dial: Dial, timings: Timings): Effect.Effect<Link, Fault, S
     )
     return { run, session, discard }
   })
-
-export const isLost = (failure: Failure): failure is Lost => failure instanceof Lost
-export const isRefused = (failure: unknown): failure is Refused => failure instanceof Refused

@@ -117,7 +117,7 @@ const swapCase = (text: string): string =>
 
 /**
  * Tests whether the server ignores case: looks up the name of an entry of the root with upper and lower case swapped. Returns
- * false if no name contains an ASCII letter. Writes nothing.
+ * false if the root has no entry with an ASCII name that contains a letter. Writes nothing.
  */
 const ignoresCase = (session: Session, root: string | Buffer, entries: number): Effect.Effect<boolean, Calls.Failure> =>
   Effect.gen(function* () {

@@ -185,7 +185,7 @@ export const faultOf = (failure: Fault | Refused): Fault => {
     case StatusCode.badMessage:
       return pathTooLong("the server refuses the name; it is longer than the disk permits, or invalid there")
     case StatusCode.unsupported:
-      return unsupported("this operation on the server")
+      return unsupported("support for this operation, which the server refuses")
     default:
       return ioError(`the server answered ${said(failure)} and gave no reason`, "EIO")
   }
@@ -227,7 +227,7 @@ export const isLeftover = ({ clock: { seconds } }: Site, name: string, attribute
       attributes.modified + leaseSeconds < seconds &&
       TemporaryNames.isForeign(name)))
 
-/** Removes the leftovers in a directory. Returns true if nothing else was in it. */
+/** Removes all entries of a directory if they are leftovers, and returns true. Otherwise removes nothing, and returns false. */
 export const clearLeftovers = (session: Session, site: Site, at: string | Buffer): Effect.Effect<boolean, Calls.Failure> =>
   Effect.gen(function* () {
     const all = yield* Calls.list(session, at, site.maxEntries)

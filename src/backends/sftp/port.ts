@@ -66,7 +66,7 @@ const notMoved: Fault = ioError(
   "the server reported success but did not move the entry; the two names may be hard links of one file",
   "EIO"
 )
-const noLinks: Fault = unsupported("making links on a server that is not OpenSSH")
+const noLinks: Fault = unsupported("creation of links on servers without the extension posix-rename@openssh.com")
 
 /** The maximum time that the protocol can express, in seconds since 1970. */
 const maxSeconds = 0xffff_ffff
@@ -74,7 +74,7 @@ const maxSeconds = 0xffff_ffff
 /** The maximum number of times that a file is opened again because another program has replaced it. */
 const maxOpenings = 4
 
-/** The number of bytes that a stream reads ahead. Enough for 200 MB/s on a network with 20 ms per round trip. */
+/** The maximum number of bytes that a stream reads ahead. With 20 ms per round trip, a stream then reads up to 200 MB/s. */
 const maxReadAheadBytes = 4 * 1024 * 1024
 
 /** The number of entries whose attributes are read in one round trip. */
@@ -220,7 +220,7 @@ export const makePort = (settings: PortSettings): Backend => {
         )
 
   /**
-   * Reads many files in about three round trips, and reads the attributes of each directory above them once. Returns
+   * Reads many files. Reads the attributes of all files and of the directories above them in one round trip, each once. Returns
    * `undefined` for a file that cannot be read.
    */
   const readMany = (

@@ -170,7 +170,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
 
     const pump = (): void => {
       if (!mayBeSent()) return
-      // One system call for all requests.
+      // Write all requests with one system call.
       output.cork()
       while (mayBeSent()) {
         send(queue[sent++]!)

@@ -74,7 +74,7 @@ export class Malformed extends Error {}
 /** The maximum length in bytes of a name or of a symlink target. Systems permit 255 bytes in a name and 4096 in a path. */
 const maxNameBytes = 4 * 1024
 
-/** Reads the fields of a packet. Throws Malformed if a field is longer than the rest of the packet. */
+/** Reads the fields of a packet. Throws Malformed if the packet ends within a field, or a value is too large. */
 export class Reader {
   readonly #bytes: Buffer
   #at = 0

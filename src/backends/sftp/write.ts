@@ -130,7 +130,7 @@ const withStaged = <A, E, R>(
     })
   )
 
-/** The number of bytes of a stream that are collected before they are written, and the number of such writes under way. */
+/** The number of bytes of a stream that are collected for one write, and the maximum number of writes at the same time. */
 const batchBytes = 1024 * 1024
 const concurrentBatches = 4
 
@@ -145,7 +145,7 @@ const inBatches = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Strea
       size = 0
       return taken
     }
-    // Copied, because the source of a chunk may reuse its array.
+    // Copy the chunk, because its source may reuse the array.
     const add = function* (chunk: Uint8Array): Generator<Uint8Array> {
       for (let at = 0; at < chunk.length;) {
         const part = chunk.subarray(at, at + batchBytes - size)
@@ -161,7 +161,7 @@ const inBatches = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Strea
       }
     }
     return Stream.concat(
-      // One at a time, so that a large chunk is not copied whole.
+      // Emit one batch at a time, so that a large chunk is not copied whole.
       Stream.flatMap(content, (chunk) => Stream.fromIterable(add(chunk), { chunkSize: 1 })),
       Stream.suspend(() => (size === 0 ? Stream.empty : Stream.succeed(take())))
     )
@@ -170,15 +170,14 @@ const inBatches = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Strea
 const writeRefused = <A>(site: Site, session: Session, effect: Effect.Effect<A, Calls.Failure>) =>
   onRefused(effect, (refused) => refuse(session, site, refused))
 
-/** Writes the batches of a stream, several at the same time. Returns the length. The first failure ends the writes. */
+/** Writes the batches of a stream, several at the same time. Returns the number of bytes. The first failure ends the writes. */
 const writeBatches = <E, R>(
   site: Site,
   { open, session }: Staged,
-  content: Stream.Stream<Uint8Array, E, R>,
-  from = 0
+  content: Stream.Stream<Uint8Array, E, R>
 ): Effect.Effect<number, E | Calls.Failure, R> =>
   Effect.suspend(() => {
-    let end = from
+    let end = 0
     return Effect.map(
       Stream.runDrain(
         Stream.mapEffect(
@@ -239,7 +238,7 @@ const finish = (session: Session, staged: Staged, old: Attributes | undefined): 
       } else if (mode === permissionsOf(attributes)) {
         return isSameSession ? yield* Calls.close(session, staged.open) : undefined
       }
-      // The bits come last, because a change of owner may clear some of them.
+      // The bits come last, because they depend on whether the server has accepted the group.
       if (isSameSession) {
         staged.attributes = yield* Calls.setAndClose(session, staged.open, { mode })
       } else {
@@ -302,7 +301,7 @@ const isReserved = ({ reserved }: Staged, found: Attributes | undefined): boolea
     ? permissionsOf(found) === reservedMode
     : found.modified === reserved.modified && found.mode === reserved.mode)
 
-/** Replaces the empty file that reserves the name. */
+/** Replaces the empty file that reserves the name. If the server refuses, removes the empty file. */
 const replaceReserved = (session: Session, staged: Staged, to: string | Buffer): Effect.Effect<void, Calls.Failure> =>
   Effect.tapError(Calls.renameOver(session, staged.at, to), (failure) =>
     failure instanceof Refused ? Effect.ignore(Calls.removeFile(session, to)) : Effect.void
@@ -361,7 +360,7 @@ const moveOver = (session: Session, staged: Staged, { at, found }: Place): Effec
   )
 
 /** The maximum number of reconnections for one publication. */
-const maxPublications = 8
+const maxReconnections = 8
 
 const isUnchanged = (old: Attributes | undefined, now: Attributes | undefined): boolean =>
   old?.size === now?.size && old?.modified === now?.modified && (old === undefined) === (now === undefined)
@@ -428,7 +427,7 @@ const publish = (
         (session) => attempt(session, isUnsure, left - 1)
       )
     })
-  return Effect.mapError(attempt(staged.session, false, maxPublications), faultOf)
+  return Effect.mapError(attempt(staged.session, false, maxReconnections), faultOf)
 }
 
 const commitAtOnce: Commit = (step) => step
@@ -462,7 +461,7 @@ export const replaceFile = <E, R>(
     return isBytes(content) ? written : onceOnly(written)
   })
 
-/** Removes the bytes that a failed append has written, unless other bytes follow them. */
+/** Removes the bytes of an append that the server has written only in part, unless other bytes follow them. */
 const undoAppend = (session: Session, open: Calls.Open, size: number, bytes: Uint8Array): Effect.Effect<void, Calls.Failure> =>
   Effect.gen(function* () {
     const { size: now = size } = yield* Calls.fileAttributes(session, open)
@@ -581,7 +580,7 @@ const appendBytes = (site: Site, path: FsPath, bytes: Uint8Array): Effect.Effect
   return Effect.mapError(attempt(maxRestarts), faultOf)
 }
 
-/** Appends a stream. A stream of less than `batchBytes` bytes is kept in memory. A longer stream is staged first. */
+/** Appends a stream. A stream of less than `batchBytes` bytes is kept in memory. Any other stream is staged first. */
 const appendStream = <E, R>(
   site: Site,
   path: FsPath,

@@ -1,9 +1,9 @@
 /** The calls to a Windows disk. Few bytes are read or written synchronously; more bytes go through the thread pool. */
 import { makeTransfers, type Transfers } from "../posix/read.ts"
 import type * as Effect from "effect/Effect"
-import type * as Fs from "node:fs"
+import type * as NodeFs from "node:fs"
 import type { Fault } from "../../model/FsError.ts"
-import { Fs as FsType } from "../../runtime/node.ts"
+import { Fs } from "../../runtime/node.ts"
 import { attempt, awaitCall, retryTransient } from "./errors.ts"
 import { fromBytes, toBytes } from "./names.ts"
 
@@ -14,11 +14,11 @@ import { fromBytes, toBytes } from "./names.ts"
 
 /** The stats of an entry. They are bigints, because NTFS file numbers have 64 bits. Times are whole milliseconds. */
 export type WindowsStats = Pick<
-  Fs.BigIntStats,
+  NodeFs.BigIntStats,
   "dev" | "ino" | "mode" | "nlink" | "size" | "mtimeMs" | "birthtimeMs" | "isFile" | "isDirectory" | "isSymbolicLink"
 >
 
-export type WindowsEntry = Pick<Fs.Dirent, "name" | "isFile" | "isDirectory" | "isSymbolicLink">
+export type WindowsEntry = Pick<NodeFs.Dirent, "name" | "isFile" | "isDirectory" | "isSymbolicLink">
 
 type Done = (error: Error | null, count: number) => void
 
@@ -42,7 +42,6 @@ export interface WindowsDisk {
   readonly readSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number) => number
   /** `position` is null if the file was opened to append. */
   readonly writeSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number | null) => number
-  readonly fsyncSync: (descriptor: number) => void
   readonly ftruncateSync: (descriptor: number, length: number) => void
   readonly read: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number, done: Done) => void
   readonly write: (
@@ -62,11 +61,6 @@ export interface WindowsDisk {
   readonly linkSync: (existing: string, path: string) => void
   readonly symlinkSync: (target: string, path: string, type: "file" | "dir" | "junction") => void
   readonly readlinkSync: (path: string) => string
-  /** Sets the mode. Windows stores only the bit 0o200; without this bit, the file is read-only. */
-  readonly chmodSync: (path: string, mode: number) => void
-  /** Sets the times, in seconds since 1970 with fractions. */
-  readonly utimesSync: (path: string, accessed: number, modified: number) => void
-  readonly futimesSync: (descriptor: number, accessed: number, modified: number) => void
 }
 
 // Adapts `node:fs` to a Windows disk without losing names.
@@ -94,7 +88,7 @@ const exactPath = (path: string): string => {
 const textOptions = { withFileTypes: true } as const
 const byteOptions = { withFileTypes: true, encoding: "buffer" } as const
 
-const toEntry = (entry: FsType.Dirent<Buffer>): WindowsEntry => ({
+const toEntry = (entry: NodeFs.Dirent<Buffer>): WindowsEntry => ({
   name: fromBytes(entry.name),
   isFile: () => entry.isFile(),
   isDirectory: () => entry.isDirectory(),
@@ -105,38 +99,34 @@ const isWhole = (entries: ReadonlyArray<WindowsEntry>): boolean =>
   entries.every(({ name }) => !name.includes(replacementCharacter))
 
 export const system: WindowsDisk = {
-  lstatSync: (path, options) => FsType.lstatSync(exactPath(path), options),
-  fstatSync: FsType.fstatSync,
-  realpathSync: { native: (path) => FsType.realpathSync.native(exactPath(path)) },
+  lstatSync: (path, options) => Fs.lstatSync(exactPath(path), options),
+  fstatSync: Fs.fstatSync,
+  realpathSync: { native: (path) => Fs.realpathSync.native(exactPath(path)) },
   readdirSync: (path) => {
-    const entries = FsType.readdirSync(exactPath(path), textOptions)
-    return isWhole(entries) ? entries : FsType.readdirSync(exactPath(path), byteOptions).map(toEntry)
+    const entries = Fs.readdirSync(exactPath(path), textOptions)
+    return isWhole(entries) ? entries : Fs.readdirSync(exactPath(path), byteOptions).map(toEntry)
   },
   readdir: (path, _, done) => {
-    FsType.readdir(exactPath(path), textOptions, (error, entries) => {
+    Fs.readdir(exactPath(path), textOptions, (error, entries) => {
       if (error !== null || isWhole(entries)) return done(error, entries)
-      FsType.readdir(exactPath(path), byteOptions, (error, entries) => done(error, error === null ? entries.map(toEntry) : []))
+      Fs.readdir(exactPath(path), byteOptions, (error, entries) => done(error, error === null ? entries.map(toEntry) : []))
     })
   },
-  openSync: (path, flags, mode) => FsType.openSync(exactPath(path), flags, mode),
-  closeSync: FsType.closeSync,
-  readSync: FsType.readSync,
-  writeSync: FsType.writeSync,
-  fsyncSync: FsType.fsyncSync,
-  ftruncateSync: FsType.ftruncateSync,
-  read: FsType.read,
-  write: FsType.write,
-  fsync: FsType.fsync,
-  mkdirSync: (path) => void FsType.mkdirSync(exactPath(path)),
-  rmdirSync: (path) => FsType.rmdirSync(exactPath(path)),
-  unlinkSync: (path) => FsType.unlinkSync(exactPath(path)),
-  renameSync: (from, to) => FsType.renameSync(exactPath(from), exactPath(to)),
-  linkSync: (existing, path) => FsType.linkSync(exactPath(existing), exactPath(path)),
-  symlinkSync: (target, path, type) => FsType.symlinkSync(target, exactPath(path), type),
-  readlinkSync: (path) => FsType.readlinkSync(exactPath(path)),
-  chmodSync: (path, mode) => FsType.chmodSync(exactPath(path), mode),
-  utimesSync: (path, accessed, modified) => FsType.utimesSync(exactPath(path), accessed, modified),
-  futimesSync: FsType.futimesSync
+  openSync: (path, flags, mode) => Fs.openSync(exactPath(path), flags, mode),
+  closeSync: Fs.closeSync,
+  readSync: Fs.readSync,
+  writeSync: Fs.writeSync,
+  ftruncateSync: Fs.ftruncateSync,
+  read: Fs.read,
+  write: Fs.write,
+  fsync: Fs.fsync,
+  mkdirSync: (path) => void Fs.mkdirSync(exactPath(path)),
+  rmdirSync: (path) => Fs.rmdirSync(exactPath(path)),
+  unlinkSync: (path) => Fs.unlinkSync(exactPath(path)),
+  renameSync: (from, to) => Fs.renameSync(exactPath(from), exactPath(to)),
+  linkSync: (existing, path) => Fs.linkSync(exactPath(existing), exactPath(path)),
+  symlinkSync: (target, path, type) => Fs.symlinkSync(target, exactPath(path), type),
+  readlinkSync: (path) => Fs.readlinkSync(exactPath(path))
 }
 
 export const transfersOf = (disk: WindowsDisk): Transfers =>
@@ -160,6 +150,6 @@ export const unlinkQuietly = (disk: WindowsDisk, at: string): void => {
   try {
     disk.unlinkSync(at)
   } catch {
-    // The file was already removed.
+    // The file is already gone, or a later sweep removes it.
   }
 }

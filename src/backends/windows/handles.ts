@@ -1,11 +1,11 @@
 /**
- * Manages the files that are open for reading.
+ * Inspects and lists entries, and manages the files that are open for reading.
  *
  * Windows cannot replace an open file, or move a directory that contains an open file. So a change in this program
  * could wait for a reader that itself waits for the change.
  *
- * Instead, the reader's remaining content is copied, to memory or, if it is large, to a hidden file in the root. Then
- * the file is closed. The reader continues with the copy.
+ * Instead, the content of the file is copied, to memory or, if it is large, to a hidden file in the root. Then the file is
+ * closed. The reader continues with the copy.
  */
 import { directoriesKeepChanging, fileClosed, notFoundBelowFile } from "../faults.ts"
 import * as Effect from "effect/Effect"
@@ -27,7 +27,7 @@ import { inspectPath, isSameFile, removeLeftover, type Walker, type WindowsDirec
 
 // Inspects, opens and lists entries of a Windows disk.
 //
-// A file is inspected before and after it is opened. A listing is repeated if its directory changes during the listing.
+// A file is inspected before and after it is opened. A listing is repeated if its directory is moved or replaced meanwhile.
 
 type Kinds = Pick<WindowsStats, "isFile" | "isDirectory" | "isSymbolicLink">
 

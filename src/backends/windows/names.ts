@@ -38,8 +38,8 @@ const maxUnits = 255
  * Returns the reason why Windows does not allow this name or would reinterpret it.
  *
  * A short name from a caller is refused, because it may be a second name of a file that rules protect by its long name.
- * So a file whose real name has this form is listed as not addressable. `shortNames: "take"` is for paths that the
- * program itself provides.
+ * So a file whose real name has this form is listed as not addressable. `shortNames: "take"` is for the root, and for the
+ * targets of links.
  */
 export const nameFault = (name: string, shortNames: "refuse" | "take" = "refuse"): Fault | undefined => {
   if (name === "") return invalidPath("a name in it is empty")
@@ -272,9 +272,9 @@ const relative = (directory: FsPath, names: ReadonlyArray<string>): string => {
 /**
  * Converts the target of a link in `directory` to the form of the port: relative and with slashes.
  *
- * Windows stores the targets of junctions as absolute paths. A target in the root becomes a relative path. Every other
- * target, even one that depends on a current drive, gets a slash at its beginning, which marks targets outside the root on
- * every system.
+ * Windows stores the targets of junctions as absolute paths. A target in the root becomes a relative path, and a relative
+ * target stays relative. Every other target, even one that depends on a current drive, gets a slash at its beginning,
+ * which marks targets outside the root on every system.
  */
 export const linkTarget = (roots: ReadonlyArray<WindowsRoot>, directory: FsPath, text: string): string => {
   const target = text.replaceAll("/", "\\")

@@ -196,7 +196,7 @@ const replaceEntry = (
   return isSameFile(source, target) ? replaceHardLink(walker, from, at) : void walker.disk.renameSync(from.at, at)
 }
 
-/** Changes the case of a name, in two steps if the system treats both spellings as the same name. */
+/** Changes the case of a name. If the system ignores a rename to another spelling, renames in two steps. */
 const changeCase = (walker: Walker, from: PathEntry, to: PathEntry, replace: boolean): Fault | undefined => {
   const { disk } = walker
   const name = walker.nameOf(from.place, from.name)

@@ -21,8 +21,8 @@ import { diskPathOf, isWithinRoot, parseRoot, toNative, type WindowsRoot } from 
 // Another process that may write inside the root can still replace a directory by a junction between its check and its
 // use. So the level is `best-effort`. Node has no call on Windows that would allow a higher level.
 //
-// The system always gets paths with the prefix `\\?\`, so that it interprets no name. Node adds the prefix itself.
-// Without `useLongPaths`, paths stay short enough for programs that do not use the prefix.
+// The system always gets paths with the prefix `\\?\`, so that it interprets no name. Without `useLongPaths`, paths stay
+// short enough for programs that do not use the prefix.
 
 export interface WindowsDirectory {
   readonly directory: string
@@ -211,7 +211,7 @@ export const removeLeftover = ({ disk }: Walker, at: string, name: string): bool
     disk.unlinkSync(at)
     return true
   } catch {
-    // The next process that lists the directory tries again to remove the leftover.
+    // Ignore the error, because the next listing of the directory tries again.
     return false
   }
 }

@@ -40,7 +40,7 @@ type Content<E, R> = Uint8Array | Stream.Stream<Uint8Array, E, R>
 
 const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY } = Fs.constants
 
-/** Tests the read-only attribute, which Node reports as a missing write permission. Only the owner may clear it. */
+/** Tests the read-only attribute, which Node reports as a missing write permission. */
 export const isReadOnly = (stats: WindowsStats): boolean => (stats.mode & 0o200n) === 0n
 
 /**
@@ -158,7 +158,7 @@ const prepare = <E, R>(
 /** The error codes of disks without hard links. Some report the call as unknown, which libuv translates to EISDIR. */
 const noHardLinkCodes = new Set(["EPERM", "EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "EMLINK"])
 
-/** Publishes the file in one visible step. Unless the mode is `replace`, the path must not exist. */
+/** Gives the staged file its name. Unless the mode is `replace`, the path must not exist. */
 const publishNow = (walker: Walker, staged: Staged, path: FsPath, mode: Mode, stat: FileStat): FileStat | Fault => {
   const spot = inspectPath(walker, path)
   if (isFault(spot)) return spot

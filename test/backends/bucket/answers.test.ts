@@ -51,7 +51,7 @@ const undisturbed = (one: Case) =>
 const forEachCase = (check: (one: Case) => Effect.Effect<unknown, unknown>) =>
   Effect.forEach(cases, check, { concurrency: 6, discard: true })
 
-/** Returns each fate for the first attempts of each request, in order. Further attempts pass. */
+/** Gives the first attempt of each request the fate. Further attempts pass. */
 const eachOnce = (fate: Fate) => {
   const seen = new Set<string>()
   return (_: number, { headers, method, url }: Request): Fate => {
@@ -84,7 +84,7 @@ describeRadosgw("every operation of Bucket", () => {
   }
 
   it.live(
-    "succeeds if all answers arrive a few bytes at a time",
+    "succeeds if all answers arrive in small pieces",
     () =>
       forEachCase((one) =>
         Effect.gen(function* () {

@@ -35,7 +35,7 @@ const eachOnce = (proxy: Proxy, fates: ReadonlyArray<Fate>, matches: (method: st
   }
 }
 
-/** Calls every kind of operation, and returns the resulting files. */
+/** Calls several operations, and returns the resulting files. */
 const work = (fs: Algebra) =>
   Effect.gen(function* () {
     yield* fs.mkdir("d/empty", { parents: true })
@@ -114,10 +114,15 @@ describeMoto("Bucket behind a failing network", () => {
   )
 
   it.live(
-    "a stream that fails leaves no object and no upload",
+    "a stream that fails leaves no object, and its upload is aborted",
     () =>
       Effect.gen(function* () {
-        const { direct, fs, prefix } = yield* through(moto)
+        const { direct, fs, prefix, proxy } = yield* through(moto)
+        let aborts = 0
+        proxy.fate = ({ method, url }) => {
+          if (method === "DELETE" && url.includes("uploadId=")) aborts++
+          return "pass"
+        }
         const chunk = new Uint8Array(1024 * 1024).fill(1)
         const failing = Stream.concat(
           Stream.fromIterable(Array.from({ length: 9 }, () => chunk)),
@@ -125,6 +130,7 @@ describeMoto("Bucket behind a failing network", () => {
         )
         assert.strictEqual(yield* Effect.flip(Stream.run(failing, fs.sink("big"))), "cable")
         assert.deepStrictEqual(yield* Effect.promise(() => keysBelow(direct, prefix)), [])
+        assert.strictEqual(aborts, 1)
       }).pipe(Effect.scoped),
     120_000
   )
@@ -149,7 +155,7 @@ describeMoto("Bucket behind a failing network", () => {
   )
 })
 
-// Not on moto: its threads check the condition of a PUT and write the object without a lock, so two PUTs can succeed.
+// On radosgw, because the tests let moto answer only one request at a time.
 describeRadosgw("Buckets of several programs", () => {
   it.live(
     "appends of several programs are all kept",
@@ -271,7 +277,7 @@ const refusals: ReadonlyArray<
 
 describe("Bucket.make", () => {
   for (const [status, code, headers, tag, text] of refusals) {
-    it.live(`fails with ${tag} for the status ${status} ${code}, and says what to do`, () =>
+    it.live(`fails with ${tag} for the status ${status} ${code}, and the message contains: ${text}`, () =>
       Effect.gen(function* () {
         const server = yield* Effect.acquireRelease(
           Effect.promise(() =>
@@ -333,7 +339,27 @@ describe("Bucket.make", () => {
     )
   }
 
-  it.live("fails with IoError for a listing whose next page is the same page again", () =>
+  for (const [argument, options] of [
+    ["metadata", { metadata: "yes" as never }],
+    ["bucket", { bucket: "a/b" }],
+    ["endpoint", { endpoint: "ftp://host" }],
+    ["endpoint", { endpoint: "http://user:secret@host" }],
+    ["prefix", { prefix: "a/../b" }]
+  ] as const) {
+    it.effect(`refuses ${JSON.stringify(options)} with InvalidArgument`, () =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(
+          openAt({ endpoint: "http://127.0.0.1:9", bucket: "tests" }, { prefix: "", ...options })
+        )
+        assert.deepStrictEqual([error._tag, (error as { readonly argument?: string }).argument], ["InvalidArgument", argument])
+        assert.notInclude(JSON.stringify(error), "secret")
+      })
+    )
+  }
+})
+
+describe("a listing of Bucket", () => {
+  it.live("fails with IoError if its next page is the same page again", () =>
     Effect.gen(function* () {
       let pages = 0
       const server = yield* Effect.acquireRelease(
@@ -354,22 +380,4 @@ describe("Bucket.make", () => {
       assert.strictEqual(pages, 2)
     }).pipe(Effect.scoped)
   )
-
-  for (const [argument, options] of [
-    ["metadata", { metadata: "yes" as never }],
-    ["bucket", { bucket: "a/b" }],
-    ["endpoint", { endpoint: "ftp://host" }],
-    ["endpoint", { endpoint: "http://user:secret@host" }],
-    ["prefix", { prefix: "a/../b" }]
-  ] as const) {
-    it.effect(`refuses ${JSON.stringify(options)} with InvalidArgument`, () =>
-      Effect.gen(function* () {
-        const error = yield* Effect.flip(
-          openAt({ endpoint: "http://127.0.0.1:9", bucket: "tests" }, { prefix: "", ...options })
-        )
-        assert.deepStrictEqual([error._tag, (error as { readonly argument?: string }).argument], ["InvalidArgument", argument])
-        assert.notInclude(JSON.stringify(error), "secret")
-      })
-    )
-  }
 })

@@ -25,7 +25,7 @@ interface Outcomes {
 }
 
 describeRadosgw("Bucket on a server that is killed and restarted", () => {
-  /** Starts every operation with both clients, kills the server at the n-th request of each, and checks what each has left. */
+  /** Starts the operations with both clients, kills the server at the n-th request of each, and checks what each has left. */
   const round = (nth: number, stage: Gate["stage"], outcomes: Outcomes) =>
     Effect.gen(function* () {
       const server = yield* Effect.promise(radosgw)
@@ -131,7 +131,7 @@ describeRadosgw("Bucket on a server that is killed and restarted", () => {
   const undisturbed = new Map<Case, { readonly after: Tree; readonly requests: number }>()
 
   it.live(
-    "leaves every operation old or new, completes repeated ones, and keeps what was acknowledged",
+    "leaves the old or the new tree after each operation, completes repeated operations, and keeps acknowledged writes",
     () =>
       Effect.gen(function* () {
         const server = yield* Effect.promise(radosgw)

@@ -19,10 +19,10 @@ export interface Case {
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-/** Larger than one part, so that it is sent in parts. */
+/** A content of more than one part, which is sent in parts. */
 const large = new Uint8Array(6 * 1024 * 1024).fill(120)
 
-/** The sizes of a backend whose streams are large with more than one part of the least size that S3 permits. */
+/** The sizes of a backend that divides streams into parts of the least size that S3 permits. */
 export const sizes = { part: 5 * 1024 * 1024 }
 
 export const cases: ReadonlyArray<Case> = [

@@ -3,13 +3,14 @@ import * as Http from "node:http"
 import type { AddressInfo } from "node:net"
 
 /**
- * What happens to a request. `busy`: 503, without reaching the server. `refuse`: the connection ends before the server
- * is reached. `lose`: the server does the work, and the answer is lost. `cut`: the answer ends after half of its body. `hang`:
- * no answer. `strip`: the request loses its conditions. `unknown`: 501. `failed`: 412. `half CODE`: the server deletes the first half of a
- * batch, and the answer names the others with this code. `forget`: the answer says that a batch was deleted, and it was not.
- * `headless`: the answer ends within its head. `short`: the answer has only half of its body, and says that this is all. `stall`: the
- * answer stops in the middle. `trickle`: a few bytes at a time. `late CODE`: 200, with an error in the body. `gone`: the object does not exist. `wide`: a listing ignores the last directory of its
- * prefix.
+ * The fate of a request. `busy`: 503, without reaching the server. `refuse`: the connection ends before the server is
+ * reached. `lose`: the server does the work, and the answer is lost. `cut`: the answer ends after half of its body.
+ * `hang`: no answer. `strip`: the request loses its conditions. `unknown`: 501. `failed`: 412. `half CODE`: the server
+ * deletes the first half of a batch, and the answer names the others with this code. `forget`: the answer says that a
+ * batch was deleted, and it was not. `headless`: the answer ends within its head. `short`: the answer has only half of
+ * its body, and says that this is all. `stall`: the answer stops in the middle. `trickle`: the answer arrives in small
+ * pieces. `late CODE`: 200, with an error in the body. `gone`: the object does not exist. `wide`: a listing ignores the
+ * last directory of its prefix.
  */
 export type Fate =
   | "pass"

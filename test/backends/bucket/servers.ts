@@ -19,11 +19,11 @@ import { inMemory } from "../../scratch.ts"
 
 const has = (program: string): boolean => spawnSync("sh", ["-c", `command -v ${program}`]).status === 0
 
-export const lackingMoto: string | undefined = has("moto_server")
+const lackingMoto: string | undefined = has("moto_server")
   ? undefined
   : "moto_server is not installed: pip install 'moto[server]'"
 
-export const lackingRadosgw: string | undefined = ["radosgw", "ceph-mon", "ceph-osd"].every(has)
+const lackingRadosgw: string | undefined = ["radosgw", "ceph-mon", "ceph-osd"].every(has)
   ? undefined
   : "radosgw is not installed: apt-get install --no-install-recommends radosgw ceph-mon ceph-osd"
 
@@ -35,8 +35,8 @@ const describeWith = (lacking: string | undefined, name: string, body: () => voi
 }
 
 /**
- * Run `describe` if the server can run. Fail if no test may be skipped, except for moto with FS_ALGEBRA_WITHOUT_MOTO=1, because it
- * is no package of Debian.
+ * Runs `describe` if the server can run. Fails if no test may be skipped, except for moto with FS_ALGEBRA_WITHOUT_MOTO=1,
+ * because moto is not a package of Debian.
  */
 export const describeMoto = (name: string, body: () => void): void => describeWith(lackingMoto, name, body)
 export const describeRadosgw = (name: string, body: () => void): void => describeWith(lackingRadosgw, name, body)

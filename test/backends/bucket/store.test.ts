@@ -55,7 +55,7 @@ for (const [name, describeServer, server] of [
       })
     )
 
-    it.live("leaves no object of the check whether the store supports conditional writes", () =>
+    it.live("leaves no object of its test of conditional writes", () =>
       Effect.gen(function* () {
         const { keys } = yield* ground
         assert.deepStrictEqual(yield* keys, [])
@@ -241,7 +241,7 @@ for (const [name, describeServer, server] of [
     )
 
     it.live(
-      "writes a long stream in parts, and reads the same bytes",
+      "writes a stream of 17 MiB, and reads the same bytes",
       () =>
         Effect.gen(function* () {
           const { fs } = yield* ground
@@ -290,7 +290,7 @@ for (const [name, describeServer, server] of [
 }
 
 describeRadosgw("Bucket with wrong credentials", () => {
-  it.live("fails with Unavailable, and the message contains neither the key nor the secret", () =>
+  it.live("fails with Unavailable, and the error does not contain the secret", () =>
     Effect.gen(function* () {
       const at = yield* Effect.promise(radosgw)
       const error = yield* Effect.flip(

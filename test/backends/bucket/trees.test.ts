@@ -348,7 +348,7 @@ describeMoto("a batch of deletions", () => {
 
 describeRadosgw("a copy within the store", () => {
   const bytes = content(9 * MiB)
-  /** The store itself copies files that are larger than a part. */
+  /** With these sizes, the store itself copies files of more than 10,000 bytes. */
   const small = { sizes: { firstRead: 1_000, part: 10_000 } }
 
   for (const fates of [["busy"], ["refuse"], ["lose"], ["cut"], ["lose", "busy", "cut"]] as const) {

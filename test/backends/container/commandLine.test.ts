@@ -75,7 +75,7 @@ describe("the command line of an engine", () => {
     ["docker, a user given", { engine: "docker", user: "0:0" }, user, "0:0", undefined]
   ]
   for (const [what, options, caller, expected, userns] of users) {
-    it(`gives files the same owner inside and outside of the container: ${what}`, () => {
+    it(`has --user ${expected} ${userns === undefined ? "without --userns" : `and --userns ${userns}`} for ${what}`, () => {
       const args = CommandLine.run(planned({ image: "alpine", ...options }, caller), { ...identity, directory: "/d" })
       assert.strictEqual(args[args.indexOf("--user") + 1], expected)
       assert.strictEqual(args.includes("--userns") ? args[args.indexOf("--userns") + 1] : undefined, userns)

@@ -128,7 +128,7 @@ const live = (
 
 const flag = (call: ReadonlyArray<string>, name: string): string | undefined => call[call.indexOf(name) + 1]
 
-describe("the engine docker", () => {
+describe("a container engine", () => {
   for (const strategy of ["overlay", "exec"] as const) {
     live(`${strategy}: receives every command from the start to the removal of a container`, (self) =>
       Effect.gen(function* () {

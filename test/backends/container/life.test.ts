@@ -75,7 +75,7 @@ describePodman("the life of a container", () => {
   )
 
   live(
-    "with the exec strategy, the end of the container is reported once; the next container starts without files and works",
+    "with the exec strategy, one command and one read fail after the end of the container; then an empty container works",
     () =>
       Effect.gen(function* () {
         const { filesystem: fs, sandbox } = yield* made({ strategy: "exec" })
@@ -162,7 +162,7 @@ describePodman("the life of a container", () => {
     )
   }
 
-  live("a container that does not end when asked is killed", () =>
+  live("a paused container is removed when its scope closes", () =>
     Effect.gen(function* () {
       yield* Effect.scoped(
         Effect.gen(function* () {
@@ -174,7 +174,7 @@ describePodman("the life of a container", () => {
     })
   )
 
-  live("containers of a dead process are removed by the next process", () =>
+  live("containers of a dead process are removed when the next container is made", () =>
     Effect.gen(function* () {
       const owner = "x-zzzzz-1"
       const dead = yield* Effect.promise(async () => {

@@ -329,7 +329,7 @@ describePodman("a command in a container", () => {
     ["timeout", ["true"], { timeout: Number.NaN }]
   ]
   live(
-    "that is empty or too large is refused before anything runs",
+    "that is invalid or too large is refused before anything runs",
     ({ filesystem: fs, sandbox }) =>
       Effect.gen(function* () {
         const before = containers()

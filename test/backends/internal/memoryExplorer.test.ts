@@ -26,7 +26,7 @@ const at = (path: string): Place => ({ above: undefined, segment: path, path: pa
 
 const explored = (port: Backend) => port.explore!<Place>(({ path }) => path, true)
 
-/** Every directory and every file below the root, once by the explorer and once by the primitives. */
+/** Compares the listings and contents from the explorer with those from the primitives, for the whole tree. */
 const compareAll = Effect.fnUntraced(function* (port: Backend) {
   const { caseSensitive } = port.info
   const explorer = yield* explored(port)

@@ -15,7 +15,7 @@ const textOf = (port: Backend, path: string) =>
     )
   )
 
-export type Thing =
+type Thing =
   | { readonly kind: "file"; readonly text: string }
   | { readonly kind: "directory" }
   | { readonly kind: "symlink"; readonly text: string }

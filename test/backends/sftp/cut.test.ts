@@ -90,7 +90,7 @@ const someOf = (max: number, count: number): ReadonlyArray<number> => [
   ...new Set([1, 4, ...Array.from({ length: count }, () => 1 + Math.floor(Math.random() * max)), max].filter((n) => n <= max))
 ]
 
-describeSftp("Sftp on a connection that is cut at any byte", () => {
+describeSftp("Sftp on a connection that is cut at random bytes", () => {
   for (const one of cases) {
     for (const direction of ["requests", "answers"] as const) {
       it.live(`${one.name} leaves the old or the new tree, if the connection is cut within the ${direction}`, () =>
@@ -125,7 +125,7 @@ describeSftp("Sftp on a connection that is cut at any byte", () => {
   }
 })
 
-/** Passes the answers in pieces of a few bytes, and the requests too. */
+/** Passes requests and answers in small pieces, about 50 of each chunk. */
 const trickling: Dial = Effect.map(pipe(), ({ close, input, output }) => {
   const pieces = async function* (source: AsyncIterable<Buffer>) {
     for await (const chunk of source) {
@@ -149,7 +149,7 @@ const trickling: Dial = Effect.map(pipe(), ({ close, input, output }) => {
 
 describeSftp("Sftp on a slow server", () => {
   for (const one of cases) {
-    it.live(`${one.name} succeeds if the bytes arrive a few at a time`, () =>
+    it.live(`${one.name} succeeds if all bytes arrive in small pieces`, () =>
       Effect.gen(function* () {
         const before = yield* oldTree
         const after = yield* newTree(one)

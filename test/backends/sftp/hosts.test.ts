@@ -150,7 +150,7 @@ describeSftp("Sftp with sshd", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("names the wrong option if the user, the key, the known_hosts file or the directory is not accepted", () =>
+  it.live("says what to correct if the user, the key, the known_hosts file or the directory is not accepted", () =>
     Effect.gen(function* () {
       const place = yield* directory
       execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", join(place, "key")])

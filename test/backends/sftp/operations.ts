@@ -10,7 +10,7 @@ import { openPiped } from "./servers.ts"
 
 export type Tree = Readonly<Record<string, string>>
 
-/** Reads the tree without the library: contents, link targets, and the mode of `mode.txt`. */
+/** Reads the tree without the library: contents, link targets, and the mode and time of `mode.txt`. */
 export const treeOf = (root: string): Tree => {
   const out: Record<string, string> = {}
   for (const name of Fs.readdirSync(root, { recursive: true, encoding: "utf8" }).sort()) {

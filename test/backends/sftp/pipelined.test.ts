@@ -1,4 +1,4 @@
-/** The requests that Sftp sends without waiting for answers, and those for which it waits. */
+/** Tests which requests Sftp sends without waiting for an answer. */
 import { assert, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -36,7 +36,7 @@ const roundTrips = (run: (fs: Algebra) => Effect.Effect<unknown, unknown>) =>
     let count = 0
     let wasAnswered = true
     between.onRequest = ({ type }) => {
-      // Nobody waits for the end of a handle, or of a temporary name that has a second name.
+      // No call waits for the removal of a temporary file.
       if (wasAnswered && type !== Type.remove) count++
       wasAnswered = false
       return "pass"
@@ -378,7 +378,7 @@ describeSftp("Sftp writing a stream", () => {
   )
 })
 
-/** Turns of the event loop in which nothing waits for a timer. */
+/** A hundred turns of the event loop, without a timer. */
 const turns = Effect.promise(async () => {
   for (let nth = 0; nth < 100; nth++) await new Promise((resolve) => setImmediate(resolve))
 })

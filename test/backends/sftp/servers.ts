@@ -121,10 +121,10 @@ afterAll(async () => {
   guards.clear()
 })
 
-/** Timings for tests: quick reconnections. */
+/** The timings of tests, with quick reconnections. */
 export const timings = { pauseMillis: 20 }
 
-/** The streams of a pipe to a separate server. */
+/** The process of a server behind a pipe. */
 export interface Piped {
   readonly child: ChildProcess
 }

@@ -71,20 +71,21 @@ const checked = (error: Error, expected: Record<string, unknown>, kind?: Kind) =
   for (const field of Object.values(fault)) assert.isString(field)
 }
 
-describe("fromWindows", () => {
+describe("an error of Windows", () => {
   for (const [number, expected] of numbers) {
-    it(`maps Win32 ${number} to ${JSON.stringify(expected)}`, () => {
+    it(`with the number ${number} becomes the fault ${JSON.stringify(expected)}`, () => {
       checked(Object.assign(windowsError("UNKNOWN", "open", "C:\\host"), { errno: number }), expected)
     })
   }
 
   for (const [code, syscall, expected, kind] of codes) {
-    it(`maps ${code} from ${syscall}${kind === undefined ? "" : " of a " + kind} to ${JSON.stringify(expected)}`, () => {
+    const of = kind === undefined ? "" : ` of a ${kind}`
+    it(`with the code ${code} from ${syscall}${of} becomes the fault ${JSON.stringify(expected)}`, () => {
       checked(windowsError(code, syscall, "C:\\host"), expected, kind)
     })
   }
 
-  it("treats sharing violations and refused renames as busy, and no other error", () => {
+  it("is busy if it is a sharing violation or a refused rename, and in no other case", () => {
     assert.isTrue(isBusy(windowsError("EBUSY", "open")))
     assert.isTrue(isBusy(windowsError("EBUSY", "unlink")))
     assert.isTrue(isBusy(windowsError("EPERM", "rename")))
@@ -102,7 +103,7 @@ describe("fromWindows", () => {
     for (const other of [undefined, null, "EBUSY", { code: "EBUSY" }, new Error("EBUSY")]) assert.isFalse(isBusy(other))
   })
 
-  it("rethrows a TypeError instead of mapping it to a fault", () => {
+  it("becomes no fault if it is a TypeError, which is thrown again", () => {
     const mistake = new TypeError("undefined is not a function")
     assert.throws(() => fromWindows(mistake), mistake)
   })

@@ -1,4 +1,4 @@
-/** Readers that are closed, or whose file is changed, between any two steps of a read. */
+/** Tests readers that are closed, or whose file is changed, between any two steps of a read. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

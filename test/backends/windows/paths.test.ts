@@ -31,7 +31,7 @@ const devices = [
   ...[..."123456789¹²³"].flatMap((digit) => [`COM${digit}`, `LPT${digit}`])
 ]
 
-describe("nameFault", () => {
+describe("the check of a name on Windows", () => {
   for (const device of devices) {
     it(`refuses the device ${device} in any case, with any extension, and with dots, spaces and colons after it`, () => {
       const forms = ["", ".txt", ".tar.gz", ".", " ", "  ..", " .txt", ":", ":x", ": .txt"].map((tail) => device + tail)
@@ -116,7 +116,7 @@ describe("nameFault", () => {
 
   it("accepts the names of our temporary files", () => assert.isUndefined(TemporaryNames.withNameSync(nameFault)))
 
-  it("accepts a short (8.3) name in a path that the program itself provides", () => {
+  it("accepts a short (8.3) name in a root and in the target of a link, but no device", () => {
     assert.isUndefined(nameFault("RUNNER~1", "take"))
     assert.strictEqual(nameFault("NUL", "take")?._tag, "InvalidPath")
   })
@@ -263,7 +263,7 @@ describe("roots on Windows", () => {
   })
 })
 
-describe("toNative:", () => {
+describe("the system path of an entry:", () => {
   const rows: ReadonlyArray<readonly [root: string, path: string, plain: string, verbatim: string]> = [
     ["C:\\r", "a/b", "C:\\r\\a\\b", "\\\\?\\C:\\r\\a\\b"],
     ["C:\\", "a/b", "C:\\a\\b", "\\\\?\\C:\\a\\b"],
@@ -305,7 +305,7 @@ describe("toNative:", () => {
     })
   }
 
-  it("it counts the length of a path in UTF-16 units, not in characters", () => {
+  it("its length is counted in UTF-16 units, not in characters", () => {
     const names = Array.from({ length: 2 }, () => "😀".repeat(63)).join("/") as FsPath.FsPath
     assert.strictEqual((toNative(rootAt("C:\\r"), names, { useLongPaths: false }) as string).length, 4 + 2 * 127)
     const more = `${names}/a` as FsPath.FsPath
@@ -318,7 +318,7 @@ describe("toNative:", () => {
   })
 })
 
-describe("isWithinRoot:", () => {
+describe("a path that may be within a root:", () => {
   const rows: ReadonlyArray<readonly [root: string, native: string, isWithin: boolean]> = [
     ["C:\\Work", "C:\\Work", true],
     ["C:\\Work", "c:\\WORK\\a", true],
@@ -370,7 +370,7 @@ describe("isWithinRoot:", () => {
   })
 })
 
-describe("linkTarget", () => {
+describe("the target of a link", () => {
   const rows: ReadonlyArray<readonly [directory: string, text: string, target: string]> = [
     ["", "b", "b"],
     ["a", "..\\b\\c", "../b/c"],

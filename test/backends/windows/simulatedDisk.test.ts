@@ -249,12 +249,7 @@ describe("files on the simulated disk", () => {
     it.put("C:\\f", "abc")
     const reader = it.openSync("C:\\f", O_RDONLY)
     const appender = it.openSync("C:\\f", O_RDWR | O_APPEND)
-    for (const run of [
-      () => it.ftruncateSync(reader, 0),
-      () => it.fsyncSync(reader),
-      () => it.futimesSync(reader, 1, 1),
-      () => it.ftruncateSync(appender, 0)
-    ]) {
+    for (const run of [() => it.ftruncateSync(reader, 0), () => it.fsyncSync(reader), () => it.ftruncateSync(appender, 0)]) {
       assert.strictEqual(codeOf(run), "EPERM", String(run))
     }
     it.fsyncSync(appender)
@@ -267,7 +262,7 @@ describe("files on the simulated disk", () => {
   it("that are read-only cannot be written or replaced, but can be moved, linked and removed", () => {
     const it = disk()
     it.put("C:\\r", "old")
-    it.chmodSync("C:\\r", 0o444)
+    it.setReadOnly("C:\\r", true)
     it.put("C:\\n", "new")
     assert.strictEqual(it.lstatSync("C:\\r", asked)!.mode, 0o100444n)
     for (const flags of [O_RDWR, O_WRONLY | O_APPEND, O_WRONLY | O_TRUNC]) {

@@ -369,23 +369,6 @@ export class SimulatedDisk implements WindowsDisk {
       return node.kind === "link" ? node.target : refuse("EINVAL")
     })
 
-  readonly chmodSync = (path: string, mode: number): void =>
-    this.#call("chmod", path, undefined, () => {
-      this.#existing(this.#find(path, true)).readOnly = (mode & writable) === 0
-    })
-
-  readonly utimesSync = (path: string, _accessed: number, modified: number): void =>
-    this.#call("utime", path, undefined, () => {
-      this.#existing(this.#find(path, true)).modified = modified * 1000
-    })
-
-  readonly futimesSync = (descriptor: number, _accessed: number, modified: number): void =>
-    this.#call("futime", undefined, undefined, () => {
-      const { node, writes } = this.#handle(descriptor)
-      if (!writes) refuse("EPERM")
-      node.modified = modified * 1000
-    })
-
   #call<A>(name: string, path: string | undefined, to: string | undefined, run: () => A): A {
     const call = { name, path, to }
     this.calls.push(call)

@@ -14,6 +14,7 @@ import type { Handlers } from "../../../port/Request.ts"
 import { type DirectoryReading, type Explore, type Explorer, inWalkOrder, type Visit } from "../../../port/explorer.ts"
 import { isUtf8, randomBytes } from "../../../runtime/node.ts"
 import { childOf, fromBytes } from "../../posix/place.ts"
+import { quoted } from "./operations.ts"
 import type { Reply, Request } from "./session.ts"
 import { isFault, kindOf, nameOf as onDisk, type ShellRoot, toStat } from "./shellRoot.ts"
 
@@ -39,12 +40,15 @@ const nameOf = (path: FsPath): Uint8Array | undefined => {
 
 const latin1Of = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
 
-const quoted = (argument: Uint8Array): string => `'${latin1Of(argument).replaceAll("'", "'\\''")}'`
-
 const requestOf = (call: string, args: ReadonlyArray<Uint8Array>): Request =>
   args.reduce((sum, { length }) => sum + length + 3, 0) <= maxLineArguments
     ? { call, arguments: args, repeats: true }
-    : { call: "bulk_taken", arguments: [call], input: Buffer.from(args.map(quoted).join(" "), "latin1"), repeats: true }
+    : {
+        call: "bulk_taken",
+        arguments: [call],
+        input: Buffer.from(args.map((argument) => quoted(latin1Of(argument))).join(" "), "latin1"),
+        repeats: true
+      }
 
 const findFittingEnd = (names: ReadonlyArray<Uint8Array>, start: number, most: number): number => {
   let bytes = 0
@@ -267,7 +271,7 @@ const contentsOf = (
   return { left: left > 1 && left <= paths.length ? left : undefined, wholes }
 }
 
-/** Reads many files with few requests. Omits files that do not exist or that changed between stat and read. */
+/** Reads many files with few requests. Omits files that cannot be read, are too large, or changed between stat and read. */
 const readMany =
   (place: ShellRoot): NonNullable<Handlers["ReadMany"]> =>
   ({ maxBytes, paths: all }) =>

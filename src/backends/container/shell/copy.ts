@@ -1,8 +1,8 @@
 /**
- * Copies a tree inside the container, so that its contents do not pass through the engine.
+ * Copies a tree inside the container, so that its contents do not pass through this program.
  *
  * The copy is built under a hidden name next to the target, compared with the original, and renamed to the target. If an
- * entry is unusual or a command fails, the result is `None`, and the engine copies entry by entry.
+ * entry is unusual or a command fails, the result is `None`, and the engine of this library copies entry by entry.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -15,7 +15,7 @@ import type { Handlers } from "../../../port/Request.ts"
 import { isUtf8 } from "../../../runtime/node.ts"
 import { runInSlices, type Steps } from "../../../runtime/steps.ts"
 import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
-import { changed } from "./operations.ts"
+import { changed, quoted } from "./operations.ts"
 import type { Reply } from "./session.ts"
 import { isFault, kindOf, nameOf, type ShellRoot } from "./shellRoot.ts"
 
@@ -113,8 +113,6 @@ const compare = function* (entries: ReadonlyArray<Entry>, copies: ReadonlyArray<
 const maxArguments = 1024
 const maxArgumentBytes = 96 * 1024
 const maxBytes = 64 * 1024 * 1024
-
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 interface Step {
   readonly argument: string

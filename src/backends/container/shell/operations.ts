@@ -228,7 +228,7 @@ interface Pending {
 
 const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
 
-/** Joins the chunks of a stream to blocks of one size. The last block is smaller. */
+/** Joins the chunks of a stream to blocks of `pieceBytes` bytes. The last block may be smaller. */
 const inBlocks = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E, R> =>
   Stream.mapAccum(
     content,
@@ -275,7 +275,7 @@ const putLarge = <E, R>(
   withTemporary(path, (temporary) => {
     let isPublished = false
     return Effect.acquireUseRelease(
-      // Fails before the stream is read if the publication would fail anyway.
+      // Fail before the stream is read if the publication would fail anyway.
       changed(place, "stage", [path, temporary], [mode]),
       () =>
         Effect.flatMap(sendBlocks(place, temporary, content), (size) =>
@@ -432,7 +432,8 @@ const formatOf = (bytes: Uint8Array): string => {
   return format
 }
 
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+/** Quotes an argument for the shell. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 interface EntryRequest {
   readonly index: number

@@ -1,6 +1,5 @@
 /**
- * The port over a directory that can be reached only through a shell. Each primitive operation takes one or two
- * requests.
+ * The port over a directory that can be reached only through a shell. Most primitive operations take one or two requests.
  *
  * The port follows no symlink. But a process in the container could replace a directory by a symlink between its check
  * and its use. Such a symlink can only lead to other files inside the container.

@@ -206,7 +206,7 @@ discard() {
   rm -f -- "$1"
 }
 
-# Copies owner and permission bits of $1 to $2 and sets $_t to the stat of $2. The bits come last, because chown may clear some of them.
+# Copies owner, group and permission bits of $1 to $2, and sets $_t to the stat of $2. A refused owner or group is ignored.
 inherit() {
   _t=$(stat -c "$F" -- "$1" "$2") || return
   _f=\${_t%%"$N"*}
@@ -553,7 +553,7 @@ bulk_files() {
   [ -z "$bulk_list" ] || eval "head -c $((bulk_most + 1)) /dev/null $bulk_list"
 }
 
-# Creates directories, then files with the mode $1. The umask $2 gives this mode, except for bits that chmod adds if $3 is not empty.
+# Creates directories, and files with the mode $1. The umask $2 gives this mode, except for bits that chmod adds if $3 is not empty.
 # Three arguments per entry follow: its path; its size, or d for a directory; the printf format of its content, or its mode.
 # Prints a digit per entry, 1 if it was created, and a second line with the numbers of incomplete files, which are removed.
 bulk_make() {

@@ -442,8 +442,8 @@ export const makeSession = (
         yield* Effect.forkScoped(Effect.ignore(Stream.run(Stream.fromQueue(to.input), shell.stdin)))
         yield* Effect.forkScoped(watch(to))
         // Wait for standard error too, where the last output may arrive.
-        const silence = Effect.andThen(Fiber.await(output), Effect.timeoutOption(Fiber.await(errors), endTimeoutMillis))
-        yield* Effect.raceFirst(Effect.asVoid(silence), Deferred.await(to.ended))
+        const outputEnd = Effect.andThen(Fiber.await(output), Effect.timeoutOption(Fiber.await(errors), endTimeoutMillis))
+        yield* Effect.raceFirst(Effect.asVoid(outputEnd), Deferred.await(to.ended))
         self.end(to)
         // The shell ends with its input and then stops the processes that it has started.
         yield* Effect.timeoutOrElse(Fiber.await(output), {

@@ -16,7 +16,7 @@ const kinds: Readonly<Record<number, Kind>> = { 0o100000: "file", 0o040000: "dir
 export const kindOf = (mode: number): Kind => kinds[mode & 0o170000] ?? "other"
 
 /**
- * The form of a stat: size, permissions, owner, mode, seconds of the last change and of birth, and both times with
+ * The form of a stat: size, permissions, owner, mode, seconds of the last modification and of birth, and both times with
  * fractions.
  */
 const statPattern = /^(\d+) \d+ \d+:\d+ ([0-9a-f]+) (-?\d+) (\S+) ([^/]*)\/([^/]*)\s*$/
