@@ -91,12 +91,12 @@ describe("writing", () => {
     })
   )
 
-  it.effect("gives the temporary file at most the permissions of the file it replaces, in the same directory", () =>
+  it.effect("opens the temporary file only to its owner, in the directory of the file that it replaces", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "d"))
       Fs.writeFileSync(join(root, "d", "f"), "old")
-      Fs.chmodSync(join(root, "d", "f"), 0o600)
+      Fs.chmodSync(join(root, "d", "f"), 0o640)
       let seen: ReadonlyArray<readonly [string, number]> = []
       const looking = Stream.fromEffect(
         Effect.sync(() => {
@@ -109,6 +109,7 @@ describe("writing", () => {
       assert.strictEqual(temporary.length, 1)
       assert.match(temporary[0]![0], /^\.~fsa-[^/]+\.tmp$/)
       assert.strictEqual(temporary[0]![1], 0o600)
+      assert.strictEqual(Fs.statSync(join(root, "d", "f")).mode & 0o777, 0o640)
     })
   )
 

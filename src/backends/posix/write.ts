@@ -93,8 +93,9 @@ const tryStage = (confined: Confined, place: HostDirectory, segment: string, mod
   if (found !== undefined && mode === "create") return alreadyExists
   if (found !== undefined && !found.isFile()) return notAFile
   removeLeftoversOnce(place)
-  // A new file gets 0o666 minus the umask. A replacement is never more accessible than the file that it replaces.
-  return openTemporary(confined, place, found === undefined ? 0o666 : found.mode & 0o777)
+  // A new file gets 0o666 minus the umask. A replacement belongs to another group than the old file until it is complete, so
+  // only its owner may open it until then.
+  return openTemporary(confined, place, found === undefined ? 0o666 : found.mode & 0o700)
 }
 
 const stage = (confined: Confined, path: FsPath, mode: Mode): Staged | Fault =>
@@ -438,21 +439,10 @@ const makeFile = (confined: Confined, path: FsPath, bytes: Uint8Array, mode: num
       isMade = confined.holds(descriptor, place, segment) && fillNew(confined, descriptor, bytes, mode)
     } finally {
       if (isMade) Fs.closeSync(descriptor)
-      else abandonNew(descriptor, place, segment)
+      else abandon(confined, { descriptor, place, segment })
     }
     return isMade
   })
-
-/** Removes a file that this process has created and not completed. */
-const abandonNew = (descriptor: number, place: HostDirectory, segment: string): void => {
-  try {
-    if (isSameFile(Fs.fstatSync(descriptor), Fs.lstatSync(place.at(segment)))) Fs.unlinkSync(place.at(segment))
-  } catch {
-    // Another process has removed the file.
-  } finally {
-    closeQuietly(descriptor)
-  }
-}
 
 const makeWithMode = (confined: Confined, path: FsPath, mode: number | undefined): boolean => {
   if (makeDirectory(confined, path) !== undefined) return false
