@@ -1,6 +1,6 @@
 /**
- * Programs of child processes, each bundled once in a test run. A bundle starts in half the time of the sources, because Node loads
- * a few files instead of hundreds and strips no types.
+ * Bundles programs of child processes, each once in a test run. A bundle starts faster than the sources, because Node loads a
+ * few files instead of hundreds and strips no types.
  */
 import { buildSync } from "esbuild"
 import { createHash } from "node:crypto"

@@ -1,6 +1,6 @@
 /**
- * Gives every test run its own state directory, so that tests do not see or change the files of the user's programs, and its own cache
- * of bundled and compiled code, because most of the start-up time of a child process is loading and compilation.
+ * Gives every test run its own state directory, so that tests do not see or change the files of the user's programs. Also gives
+ * the run its own cache of bundled and compiled code, so that child processes start faster.
  */
 import * as Fs from "node:fs"
 import { join } from "node:path"

@@ -1,4 +1,4 @@
-/** The share of the random cases that a test run executes. */
+/** Sets how many random cases a test run executes, and their seed. */
 
 export const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 

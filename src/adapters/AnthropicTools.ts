@@ -17,7 +17,7 @@ import type {
 } from "@anthropic-ai/sdk/resources/beta/messages/messages"
 import * as Effect from "effect/Effect"
 import type { Filesystem } from "../filesystem/Filesystem.ts"
-import { checkRequest, type Commands, type CommandTool } from "./anthropic/commands.ts"
+import { checkRequest, type Commands, type CommandTools } from "./anthropic/commands.ts"
 import * as Memory from "./anthropic/memory.ts"
 import * as TextEditor from "./anthropic/textEditor.ts"
 import type { AdapterSupport } from "./support.ts"
@@ -80,7 +80,7 @@ const isReading = ({ command }: Readonly<Record<string, unknown>>): boolean => c
 const runnable = <Definition extends { readonly name: string }, Input>(
   definition: Definition,
   commands: Commands,
-  { change, view }: { readonly change: CommandTool; readonly view: CommandTool }
+  { change, view }: CommandTools
 ): Effect.Effect<RunnableTool<Definition, Input>, never, Filesystem> =>
   Effect.map(bindTools([view, change]), ([reader, writer]) => ({
     ...definition,

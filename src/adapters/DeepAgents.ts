@@ -177,7 +177,8 @@ const makeBackend = (fs: Algebra) => {
   const time = (at: DateTime.Utc | undefined): string => (at === undefined ? "" : DateTime.formatIso(at))
 
   /**
-   * Returns the entry at a path and follows links. Returns `undefined` if the filesystem finds or permits no file or directory.
+   * Returns the entry at a path, and follows links. Returns `undefined` if there is no file or directory, if access is denied, or
+   * if the path is invalid.
    */
   const info = (path: string): Effect.Effect<FileInfo | undefined, FsError> =>
     Effect.catchTags(

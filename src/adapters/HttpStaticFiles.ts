@@ -38,7 +38,7 @@ export interface Options {
   readonly spa?: boolean | undefined
   /** The value of the Cache-Control header. @default no header */
   readonly cacheControl?: string | undefined
-  /** MIME types by file extension without the dot, in addition to those of effect. */
+  /** MIME types by file extension without the dot, in addition to effect's own types. */
   readonly mimeTypes?: Record<string, string> | undefined
 }
 
@@ -86,7 +86,7 @@ const platform: Layer.Layer<HttpPlatform.HttpPlatform, never, FileSystem.FileSys
           if (type !== "File") {
             return Effect.fail(systemError({ _tag: "NotFound", module: "FileSystem", method: "stat", pathOrDescriptor: path }))
           }
-          // The static server passes sizes as bigint only.
+          // The static server passes the offset and the length as bigint only.
           const range = options as { readonly offset?: bigint; readonly bytesToRead?: bigint } | undefined
           const start = Number(range?.offset ?? 0n)
           const end = range?.bytesToRead === undefined ? undefined : start + Number(range.bytesToRead)

@@ -92,7 +92,7 @@ const encodings: ReadonlySet<unknown> = new Set(
 const encoder = new TextEncoder()
 const epoch = DateTime.makeUnsafe(0)
 
-/** Returns the path below the root, "." for the root, or `undefined` for a path that leads out of the root. */
+/** Returns the path below the root, "." for the root, or `undefined` for a path that begins with `~` or leads out of the root. */
 const normalize = (path: string): string | undefined => {
   if (/^~(?:[/\\]|$)/.test(path)) return undefined
   const names: Array<string> = []
@@ -191,7 +191,10 @@ const makeFilesystem = (fs: Algebra, run: Run, errors: Errors): WorkspaceFilesys
   const orUndefined = <A>(effect: Effect.Effect<A, FsError>): Effect.Effect<A | undefined, FsError> =>
     Effect.catchTag(effect, "NotFound", () => Effect.undefined)
 
-  /** Writes only if the file still has the modification time. The version is read first, so that a later change is detected. */
+  /**
+   * Writes only if the file still has the modification time, or does not exist. The version is read first, so that a later change
+   * is detected.
+   */
   const writeUnchanged = Effect.fnUntraced(function* (
     at: string,
     path: string,

@@ -131,7 +131,7 @@ export const promises = (options?: NodeFsOptions): Effect.Effect<Promises, never
 
 /**
  * Returns the synchronous calls of `node:fs`. They work on backends that answer at once, such as InMemory. On other
- * backends they fail with ENOSYS and change nothing.
+ * backends they fail with ENOSYS. On a recorded backend in memory, a change that fails with ENOSYS may still take effect.
  *
  * @category constructors
  * @since 0.1.0

@@ -75,7 +75,7 @@ type FunctionOutput = ResponseInputItem.FunctionCallOutput["output"]
 
 const incomplete = "The call is incomplete, so it was not run. Send the complete call again."
 
-/** Returns true if the end of a call may be missing. A response that ends early leaves its last call in progress. */
+/** Tests whether the end of a call may be missing. A response that ends early leaves its last call in progress. */
 const isIncomplete = ({ status }: { readonly status?: string | null }): boolean =>
   status === "incomplete" || status === "in_progress"
 

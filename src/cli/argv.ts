@@ -33,7 +33,7 @@ export const foreignFlags: Readonly<Record<string, Readonly<Record<string, strin
     "word-regexp": "word",
     "files-with-matches": "files",
     "max-count": "max",
-    // This program has no flags for these letters of other tools. The error message names the long form.
+    // This grep has neither of these two flags. The error message names their long forms.
     v: "invert-match",
     h: "no-filename"
   },
@@ -88,7 +88,7 @@ const flagsOf = (command: CommandDescriptor): Flags => ({
 const isKnown = (flags: Flags, word: string): boolean =>
   word === "--" || (word.startsWith("--") ? flags.long.has(word.slice(2).split("=")[0]!) : flags.short.has(word.slice(1, 2)))
 
-/** The rewritten words, and the last flag if its value is still missing. */
+/** The rewritten words, and the last flag if the next word may be its value. */
 type RewrittenWords = readonly [words: ReadonlyArray<string>, last?: FlagDescriptor | undefined]
 
 /** Rewrites a cluster of short flags: `-inC2` of grep becomes `-iC=2`, because `-n` describes the default. */

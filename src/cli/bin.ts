@@ -56,7 +56,7 @@ const compileCache = (): string | undefined => {
   }
 }
 
-// Enable the cache before large modules are loaded. The cache halves the time until the first line of output.
+// Enable the cache before large modules are loaded, so that Node need not compile them again.
 const cache = compileCache()
 if (cache !== undefined) NodeModule.enableCompileCache(cache)
 

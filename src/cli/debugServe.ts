@@ -86,8 +86,8 @@ const wrongStore = ({ message, reason }: Server.DebugError): Complaint =>
   })
 
 /**
- * Opens the snapshots of the root when their store exists. Viewing creates no store, but another command may create the store
- * while the server runs.
+ * Returns an effect that opens the snapshots of the root, or succeeds with `undefined` while their store does not exist. Viewing
+ * creates no store, but another command may create the store while the server runs.
  */
 const snapshotsOf = Effect.gen(function* () {
   const { backend } = yield* Settings
@@ -117,7 +117,7 @@ const isStore = Effect.fnUntraced(function* (store: string) {
   return isStoreUrl(store) || existsSync(join(resolve(directory, store), "format.json"))
 })
 
-/** Serves all workspaces of a store. */
+/** Serves all workspaces of a store. `workspace` is the workspace that the page shows first. */
 const serveStore = Effect.fnUntraced(function* (
   { store, workspace }: { readonly store: string; readonly workspace?: string | undefined },
   input: DebugServeInput,

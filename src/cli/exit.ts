@@ -32,7 +32,7 @@ export const exitCodes: ReadonlyArray<ExitCode> = [
 ]
 
 export const nothingFoundCode = 1
-export const notAsWrittenCode = 1
+export const damagedCode = 1
 export const usageErrorCode = 2
 export const systemErrorCode = 9
 const internalErrorCode = 70

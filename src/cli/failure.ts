@@ -99,8 +99,8 @@ const reportAny = (error: FsError.FsError | HistoryError | NotRecorded | Complai
 }
 
 /**
- * Reports a failure and then fails with its exit code. A failed write to standard output is passed on without a report. The
- * filesystem must still be open, because the report suggests similar names.
+ * Reports a failure and then fails with its exit code. Passes on a `Quit`, and a failed write to standard output, without a
+ * report. The filesystem must still be open, because the report suggests similar names.
  */
 export const reported = <A, E extends Failure, R>(self: Effect.Effect<A, E, R>) =>
   Effect.catch(self, (error: Failure) =>
@@ -115,18 +115,22 @@ export const reportedLayer = <A, R>(layer: Layer.Layer<A, FsError.FsError | Comp
   )
 
 /**
- * Makes each path relative to the root, and runs the body for the path. Reports a failure, and continues with the next path.
- * The first failure determines the exit code. A failed write to standard output ends the loop.
+ * Runs the body for each item. Reports a failure, and continues with the next item. The first failure determines the exit code.
+ * A failed write to standard output ends the loop.
  */
-export const forEachPath = Effect.fnUntraced(function* <E extends Failure, R>(
-  paths: ReadonlyArray<string>,
-  body: (path: string) => Effect.Effect<void, E, R>
+export const forEachItem = Effect.fnUntraced(function* <A, E extends Failure, R>(
+  items: ReadonlyArray<A>,
+  body: (item: A) => Effect.Effect<void, E, R>
 ) {
   let failed: Quit | undefined
-  for (const path of paths) {
-    yield* Effect.catchTag(reported(Effect.flatMap(toPathInRoot(path), body)), "Quit", (quit) =>
-      Effect.sync(() => void (failed ??= quit))
-    )
+  for (const item of items) {
+    yield* Effect.catchTag(reported(body(item)), "Quit", (quit) => Effect.sync(() => void (failed ??= quit)))
   }
   if (failed !== undefined) yield* Effect.fail(failed)
 })
+
+/** Makes each path relative to the root, and runs the body for the path as `forEachItem` does. */
+export const forEachPath = <E extends Failure, R>(
+  paths: ReadonlyArray<string>,
+  body: (path: string) => Effect.Effect<void, E, R>
+) => forEachItem(paths, (path) => Effect.flatMap(toPathInRoot(path), body))

@@ -8,8 +8,9 @@ export const duration = (nanos: bigint): string => {
   if (micros < 1000) return `${(micros / 1000).toFixed(2)} ms`
   if (micros < 10_000) return `${(micros / 1000).toFixed(1)} ms`
   if (micros < 1_000_000) return `${Math.round(micros / 1000)} ms`
-  const seconds = micros / 1_000_000
-  return seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`
+  if (micros < 59_950_000) return `${(micros / 1_000_000).toFixed(1)} s`
+  const seconds = Math.round(micros / 1_000_000)
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
 }
 
 /** Formats a time as `2026-01-31 23:59 UTC`. */

@@ -103,10 +103,10 @@ The commands work on the disk, or on a copy in memory that leaves the disk uncha
 )
 
 /**
- * The services that effect/cli requires for prompts and file arguments. This program uses neither prompts nor file arguments.
- * Paths are relative to the root, so effect/cli must not resolve them.
+ * The services that effect/cli requires, mostly for prompts, which this program does not use. `Path` takes each path for absolute,
+ * because effect/cli must not resolve the paths, which are relative to the root.
  */
-const unusedServices = Layer.mergeAll(
+const cliServices = Layer.mergeAll(
   FileSystem.layerNoop({}),
   Layer.effect(
     Path.Path,
@@ -152,7 +152,7 @@ const unrecognized = (error: CliError.UnrecognizedOption): string =>
     ? `Unrecognized flag: ${error.option} in command ${error.command?.join(" ") ?? program}`
     : new CliError.UnrecognizedOption({ ...error, suggestions: similarFlags(error) }).message
 
-/** Returns the message of an error. For an invalid value, the message of our check replaces the message of effect/cli. */
+/** Returns the message of an error. If one of our checks refused a value, its message replaces the message of effect/cli. */
 const messageOf = (error: CliError.CliError): string =>
   error._tag === "UnrecognizedOption"
     ? unrecognized(error)
@@ -228,7 +228,7 @@ export const run = (args: ReadonlyArray<string>, options: { readonly version: st
       options
     )(normalisedArguments).pipe(
       ended(screen),
-      Effect.provide([unusedServices, makeCliLayer(screen, json)]),
+      Effect.provide([cliServices, makeCliLayer(screen, json)]),
       Effect.provideService(Screen, screen),
       Effect.provideService(ProgramVersion, options.version)
     )

@@ -1,6 +1,6 @@
 /**
- * Parses the common forms of `fs-algebra mcp …` without effect/cli. The client waits for the server, and effect/cli would
- * double the loading time. The parser of effect/cli handles all other forms: help, errors, and values that look like flags.
+ * Parses the common forms of `fs-algebra mcp …` without effect/cli, which takes time to load while the client waits. The parser of
+ * effect/cli handles all other forms, such as `--help`, `--backend container`, `--mount` and errors.
  */
 import { parseArgs, type ParseArgsOptionsConfig } from "node:util"
 import type { Settings } from "./settings.ts"
@@ -33,7 +33,7 @@ export interface McpServeInput {
 }
 
 export interface McpArguments {
-  /** The roots as typed. An empty list means the roots of the client or, if the client has none, the working directory. */
+  /** The roots as typed. An empty list means the roots that the client lists, or the working directory if it has no list. */
   readonly roots: ReadonlyArray<string>
   readonly backend: SharedSettings["backend"]
   readonly hardlinks?: SharedSettings["hardlinks"]

@@ -149,10 +149,10 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
 
   let currentRoots = yield* openFirstRoots
 
-  const retire = Effect.fnUntraced(function* (ground: ServedRoots) {
-    ground.isRetired = true
-    if (ground.calls > 0) yield* Deferred.await(ground.idle)
-    yield* Scope.close(ground.scope, Exit.void)
+  const retire = Effect.fnUntraced(function* (served: ServedRoots) {
+    served.isRetired = true
+    if (served.calls > 0) yield* Deferred.await(served.idle)
+    yield* Scope.close(served.scope, Exit.void)
   })
 
   const followRootsChange = Effect.gen(function* () {
@@ -174,12 +174,12 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
 
   const withCurrentRoots = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.suspend(() => {
-      const ground = currentRoots
-      ground.calls++
+      const served = currentRoots
+      served.calls++
       return Effect.ensuring(
-        Effect.provideContext(self, ground.context),
+        Effect.provideContext(self, served.context),
         Effect.sync(() => {
-          if (--ground.calls === 0 && ground.isRetired) Deferred.doneUnsafe(ground.idle, Effect.void)
+          if (--served.calls === 0 && served.isRetired) Deferred.doneUnsafe(served.idle, Effect.void)
         })
       ) as Effect.Effect<A, E, R>
     })

@@ -1,6 +1,6 @@
 /**
- * Runs the mcp command after mcpArgs.ts has parsed it. Over standard input, `initialize` is answered before the tools are
- * loaded, so that they load while the client processes the answer.
+ * Runs the parsed mcp command. Over standard input, `initialize` is usually answered before the tools are loaded, so that the tools
+ * load while the client processes the answer.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -127,7 +127,6 @@ export const rootsOf = (listedRoots: ReadonlyArray<unknown>, anyRoot: boolean, s
   return { directories, skippedRoots }
 }
 
-/** Tests whether a path is a directory of this machine. */
 const isDirectory = (path: string): boolean => {
   try {
     return statSync(path).isDirectory()
@@ -159,7 +158,7 @@ const knownTools = (quick: McpArguments, screen: ScreenShape): EarlyTools | unde
   const { allow, deletes, deny, http, readOnly, snapshots, tools } = input
   const isKit = !tools.includes(",") && (tools === "all" || tools === "seven" || tools === "vfs")
   const isPlain =
-    // `mounts` is defined only if the full command line has parsed the arguments, because they are unusual.
+    // `mounts` is defined only if effect/cli has parsed the arguments, which are then unusual.
     mounts === undefined &&
     backend !== "container" &&
     http === undefined &&

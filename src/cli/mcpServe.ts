@@ -103,7 +103,7 @@ const snapshotsLayer = ({ anyRoot, snapshots }: Pick<McpServeInput, "anyRoot" | 
 const openedAtOnce = (layer: ReturnType<typeof snapshotsIn>) =>
   Layer.tap(layer, (context) => Effect.asVoid(Context.get(context, Snapshots).list))
 
-/** Provides a snapshot service whose operations all fail, so that the snapshot tools stay listed while the roots change. */
+/** Provides a snapshot service whose operations all fail, so that the snapshot tools stay listed while no root is served. */
 export const noSnapshots = (detail: string) =>
   Layer.succeed(Snapshots, deferOpening(Effect.fail(new SnapshotError({ operation: "store", reason: "unavailable", detail }))))
 
@@ -206,7 +206,10 @@ const permitsOf = (input: McpServeInput, options: AccessOptions): ((path: FsPath
   }
 }
 
-/** Returns the directories that may begin an absolute path from a client: each directory as given, and with links resolved. */
+/**
+ * Returns the directories that may begin an absolute path from a client: the given mount point, or else each root as given and
+ * with links resolved.
+ */
 const mountPointOf = Effect.fnUntraced(function* (given: string | undefined) {
   const { directories, root } = yield* Settings
   const { directory } = yield* Screen

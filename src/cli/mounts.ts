@@ -33,8 +33,8 @@ export const parseMountFlag = (text: string, platform: NodeJS.Platform = process
 }
 
 /**
- * Refuses `--mount` for a layer without an in-memory copy, because the files would remain in the real directory. Suggests
- * `--backend memory` if the command did not have this flag.
+ * Refuses `--mount` for a layer without an in-memory copy. `why` is the reason in the error. Suggests `--backend memory` if the
+ * command did not have this flag.
  */
 export const withoutMountFlag = (why: string) =>
   refusing(({ backend, command, mounts }) => {

@@ -1,4 +1,4 @@
-/** Tests the version of Node. An old version cannot parse the other modules, so this module is loaded first. */
+/** Tests the version of Node. bin.ts uses this module before it loads modules that an old version may not run. */
 
 const numbers = (version: string): ReadonlyArray<number> => (/\d+(?:\.\d+)*/.exec(version)?.[0] ?? "").split(".").map(Number)
 

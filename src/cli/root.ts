@@ -153,8 +153,8 @@ export const rootName = (text: string, currentDirectory: string): string => {
 }
 
 /**
- * Returns a text that is equal for all addresses of one server, SSH directory or bucket. Returns `undefined` for directories and
- * workspaces.
+ * Returns the text that identifies a server, an SSH directory or a bucket in the name of its snapshot store. Returns `undefined`
+ * for directories and workspaces.
  */
 export const rootIdentity = (text: string, currentDirectory: string): string | undefined => {
   const root = parseRoot(text, currentDirectory)
@@ -164,12 +164,12 @@ export const rootIdentity = (text: string, currentDirectory: string): string | u
   return root._tag === "Bucket" ? `s3://${root.bucket}/${root.prefix.replace(/\/+$/, "")}` : undefined
 }
 
-/** Returns a root as messages show it. An address that is refused because it has a password must not get into a log. */
+/** Returns a root as messages show it. The password in a refused address must not get into a log. */
 export const shownRoot = (text: string): string => JSON.stringify(text.replace(/^([a-z][a-z\d+.-]+:\/\/).*@/is, "$1***@"))
 
 /** Returns the error for a command that needs a directory of this machine. */
 export const needsDirectory = (root: string, what: string): Complaint =>
   usage(
-    `${what} needs a directory of this machine, and the root ${shownRoot(ofRoot(root)?.workspace ?? root)} is none`,
+    `${what} needs a directory of this machine, but the root ${shownRoot(ofRoot(root)?.workspace ?? root)} is not one`,
     "Give a directory: --root DIR."
   )

@@ -87,7 +87,7 @@ const accessOf = ({ allow, deletes, deny }: ServeInput): AccessOptions => ({
   })
 })
 
-/** Returns the function that confines a filesystem as the flags say. */
+/** Returns the function that restricts a filesystem to what `--allow`, `--deny` and `--no-delete` permit. */
 const confining = (input: ServeInput, caseSensitive: boolean): Effect.Effect<(fs: Algebra) => Algebra, Complaint> => {
   const access = accessOf(input)
   return access.allow === undefined && access.deny === undefined
@@ -198,8 +198,7 @@ const serveStandardStreams = Effect.fnUntraced(function* (input: ServeInput) {
 
 /**
  * The growth of the heap after which V8 collects all of it, in percent of the size after the last collection. V8 counts file
- * content as part of the heap, and its default collects the whole heap after every 15 MB of a stream: more than half of the work
- * of a server that streams.
+ * content as part of the heap. With V8's default, these collections take much of the time of a server that streams.
  */
 const heapGrowingPercent = 200
 

@@ -61,7 +61,7 @@ const maxNameCharacters = 40
 /** Returns the name of a store, such as `notes-0123456789abcdef`. */
 const storeName = (root: string, baseName = basename(root)): string => {
   const name = baseName.replace(/[^\p{L}\p{N}._-]/gu, "_")
-  // Do not use node:crypto, which takes 8 ms to load. A server computes this name when it starts.
+  // Do not use node:crypto: a server computes this name when it starts, and loading node:crypto would delay the start.
   const hash = new Sha("sha256").update(root).digest("hex").slice(0, 16)
   return `${name === "" ? "root" : Array.from(name).slice(0, maxNameCharacters).join("")}-${hash}`
 }
@@ -190,7 +190,7 @@ export const withStore = Effect.fnUntraced(function* <A, E, R>(
   return own === undefined ? yield* openStore(yield* storeDirectory, options, body) : yield* body(own)
 })
 
-/** Runs the body if the store exists, or else `otherwise`. Viewing does not create a store, and is allowed for any root. */
+/** Runs the body if the store exists, or else `otherwise`. Does not create a store, and allows any root. */
 export const withExistingStore = Effect.fnUntraced(function* <A, E, R, A2, E2, R2>(
   body: (store: Store) => Effect.Effect<A, E, R>,
   otherwise: Effect.Effect<A2, E2, R2>

@@ -24,7 +24,7 @@ const postgresPassword = Config.option(Config.Redacted("PGPASSWORD"))
 
 type Services = BlobStore | HeadStore
 
-/** An opener of stores. It fails with `missing` if there is no store, unless `create` is true. */
+/** An opener of stores. It or its layer fails with `missing` if there is no store, unless `create` is true or a bucket is the store. */
 interface Opener {
   (create: boolean): Effect.Effect<Layer.Layer<Services, StoreError>, Complaint | StoreError>
 }
@@ -373,7 +373,7 @@ export const StoreOpener: Context.Reference<OpenStores> = Context.Reference<Open
     })
 })
 
-/** Opens the stores of an address. Fails if there is no store, unless `create` is true. */
+/** Opens the stores of an address. Fails if there is no store, unless `create` is true or a bucket is the store. */
 export const openStores = (
   text: string,
   tokenFile: string | undefined,

@@ -14,7 +14,6 @@ import { type Failure, reported } from "./failure.ts"
 import * as flags from "./flags.ts"
 import { parseMountFlag } from "./mounts.ts"
 import { fullRecovery } from "./recovery.ts"
-import type { Screen } from "./screen.ts"
 import { type MountFlag, program, Settings } from "./settings.ts"
 import { workspaceLayer } from "./workspace.ts"
 import { misplacedFlags, toRoot } from "./workspaceRoot.ts"
@@ -179,8 +178,8 @@ export const refuseFlags = <Name extends string, Input, ContextInput, E, R>(
   })
 
 /**
- * Makes a command with the layer that it works on. `within` is its parent command. `recovery` returns the `Recovery` for
- * changes that a killed process left unfinished.
+ * Makes a command with the layer that it works on. `within` is its parent command. Changes that a killed process left unfinished
+ * are recovered first.
  */
 export const subcommandOn =
   <LA, LE, LR>(layer: Layer.Layer<LA, LE, LR>, within?: string) =>
@@ -188,14 +187,12 @@ export const subcommandOn =
     name: Name,
     about: About,
     config: Config,
-    handler: (input: Command.Command.Config.Infer<Config>) => Effect.Effect<void, E, R>,
-    recovery: (input: Command.Command.Config.Infer<Config>) => Effect.Effect<Recovery, never, Screen | Settings> = () =>
-      fullRecovery
+    handler: (input: Command.Command.Config.Infer<Config>) => Effect.Effect<void, E, R>
   ) =>
     Command.make(name, config, (input) => reported(handler(input))).pipe(
       described(about),
       Command.provide(layer),
-      Command.provideEffect(Recovery, recovery),
+      Command.provideEffect(Recovery, () => fullRecovery),
       Command.provideEffect(Settings, settingsOf(within === undefined ? name : `${within} ${name}`))
     )
 

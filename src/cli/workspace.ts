@@ -187,14 +187,14 @@ const directoryLayer = Layer.unwrap(
   })
 )
 
-const named = 3
+const maxShownEntries = 3
 
-const leftOut = ({ leftOut }: CopiedTree) =>
+const reportLeftOut = ({ leftOut }: CopiedTree) =>
   Effect.gen(function* () {
     if (leftOut.length === 0) return
     const { name, yellow } = errorStyle(yield* Screen)
-    const rest = leftOut.length > named ? `\n  and ${leftOut.length - named} more` : ""
-    const lines = leftOut.slice(0, named).map(({ path, why }) => `\n  ${name(path)}: ${name(why)}`)
+    const rest = leftOut.length > maxShownEntries ? `\n  and ${leftOut.length - maxShownEntries} more` : ""
+    const lines = leftOut.slice(0, maxShownEntries).map(({ path, why }) => `\n  ${name(path)}: ${name(why)}`)
     yield* writeRemark(`${yellow("note:")}  left out of the copy, ${count(leftOut.length, "entry")}:${lines.join("")}${rest}`, {
       leftOut
     })
@@ -212,7 +212,7 @@ export const copyInMemory = Effect.fnUntraced(function* (from: Algebra, options?
   const copied = yield* copyTree(from, to, { ...options, onFile }).pipe(
     withProgress("Copying into memory", () => `${count(files, "file")}, ${bytes(size)}`)
   )
-  yield* leftOut(copied)
+  yield* reportLeftOut(copied)
   return { fs: to, copied }
 })
 

@@ -30,7 +30,7 @@ export class WorkspaceSnapshots extends Context.Service<WorkspaceSnapshots, Oper
   "fs-algebra/cli/WorkspaceSnapshots"
 ) {}
 
-/** The commands for which `--store` without `--workspace` has a meaning. */
+/** The commands on a root for which `--store` without `--workspace` has a meaning. `serve` is checked separately. */
 const commandsWithStore: ReadonlySet<string> = new Set([
   "snapshot",
   "snapshots",

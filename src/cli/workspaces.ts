@@ -1,4 +1,4 @@
-/** The commands for whole workspaces of a store. */
+/** Implements the commands for whole workspaces of a store. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -13,8 +13,8 @@ import * as Maintenance from "../repository/maintenance.ts"
 import { type CommitInfo, commits as commitsOf } from "../repository/past.ts"
 import { checkName, isWorkspaceName } from "../repository/stores/heads.ts"
 import { listLines, withProgress, writeDocument, writeRemark } from "./answer.ts"
-import { Complaint, exitCodeOf, notAsWrittenCode, type Quit, usage } from "./exit.ts"
-import { type Failure, reported } from "./failure.ts"
+import { Complaint, damagedCode, exitCodeOf, usage } from "./exit.ts"
+import { forEachItem } from "./failure.ts"
 import * as humanise from "./humanise.ts"
 import { Change, commandLine, errorStyle, formatChange, type TextStyle } from "./look.ts"
 import { Screen } from "./screen.ts"
@@ -54,16 +54,6 @@ const explainNames = <R>(self: Effect.Effect<Head, StoreError | NotFound | Alrea
     NotFound: ({ path }) => missing(path),
     AlreadyExists: ({ path }) =>
       wrongName("AlreadyExists", path, "exists already", "Choose another name, or look at the workspace", "log", path)
-  })
-
-/** Runs the body for each item. Reports a failure, and continues. The first failure determines the exit code. */
-const forEachItem = <A, E extends Failure, R>(items: ReadonlyArray<A>, body: (item: A) => Effect.Effect<void, E, R>) =>
-  Effect.gen(function* () {
-    let failed: Quit | undefined
-    for (const item of items) {
-      yield* Effect.catchTag(reported(body(item)), "Quit", (quit) => Effect.sync(() => void (failed ??= quit)))
-    }
-    if (failed !== undefined) return yield* Effect.fail(failed)
   })
 
 const headFields = {
@@ -146,13 +136,20 @@ const removeOne = Effect.fnUntraced(function* (workspace: string, dryRun: boolea
   if (head === undefined) return yield* missing(workspace)
   if (!dryRun) {
     const isDeleted = yield* Effect.catch(heads.delete(workspace, head), (error) =>
-      // If the answer was lost, a missing head means that it was deleted.
+      // If the answer was lost, a missing head means that the workspace was deleted.
       error.reason === "unavailable"
         ? Effect.flatMap(heads.get(workspace), (now) => (now === undefined ? Effect.succeed(true) : Effect.fail(error)))
         : Effect.fail(error)
     )
     if (!isDeleted) {
-      yield* wrongName("Conflict", workspace, "was changed meanwhile, and was not deleted", "Look at it", "log", workspace)
+      yield* wrongName(
+        "Conflict",
+        workspace,
+        "was changed meanwhile, and was not deleted",
+        "Look at the workspace",
+        "log",
+        workspace
+      )
     }
   }
   yield* writeDocument(
@@ -224,7 +221,7 @@ const damageOf =
       error: { ...complaint.error, ...(workspace !== undefined && { workspace }) },
       message: workspace === undefined ? complaint.message : `workspace ${JSON.stringify(workspace)}: ${error.detail}`,
       hint: "Store the same content again, or restore the store or the workspace from a backup or a fork.",
-      code: notAsWrittenCode
+      code: damagedCode
     })
   }
 
@@ -309,7 +306,7 @@ export const log = (workspace: string, limit = 50) =>
         const what = `the content of commit ${sequence}${sequence === 1 ? "" : " and all earlier commits"}`
         const check = commandLine(program, ".")("workspaces", "verify", workspace, "--store", store)
         yield* writeRemark(
-          `${what} cannot be shown: workspaces gc has deleted it, or the store has lost it, which the store does not tell apart. To check what the workspace still needs: ${check}`,
+          `${what} cannot be shown: workspaces gc has deleted it, or the store has lost it. To check what the workspace still needs: ${check}`,
           { truncated: true, removedUntil: sequence }
         )
       }

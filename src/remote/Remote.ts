@@ -4,7 +4,7 @@
  * A server provides its `Filesystem` with `layerServer`. A client uses it with `layer` or `layerUrl`, as every other
  * filesystem: all operations, errors, combinators, snapshots and tools work the same way.
  *
- * - A call is one request. Searches, walks, versions and copies run on the server.
+ * - Most calls are one request. Searches, walks, versions and copies run on the server.
  * - Each change has an id. If the answer is lost, the client sends the change again. For five minutes, the server then
  *   repeats its answer instead of the change. The client does not send a change again later, even with a longer timeout.
  * - An interrupted call is interrupted on the server too. If a client disappears while it streams content to a file, the file

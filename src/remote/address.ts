@@ -1,4 +1,4 @@
-/** The transports of a remote filesystem: HTTP, WebSocket, Unix sockets, the standard streams of a program, worker threads. */
+/** Implements the transports: HTTP, WebSocket, Unix sockets, the standard streams of a program, worker threads. */
 import type * as NodeHttp from "node:http"
 import type * as NodeStream from "node:stream"
 import type * as NodeWorkerThreads from "node:worker_threads"

@@ -28,7 +28,7 @@ const longAnswer = 1024
 export interface Change {
   /** The digest of the request. */
   readonly request: string | undefined
-  /** The time of the end, or of the start until then. The changes that have ended are in the order of this time. */
+  /** The time when the change ended or, while it runs, when it started. Ended changes are in the order of this time. */
   at: number
   fiber: Fiber.Fiber<unknown, unknown> | undefined
   exit: Exit.Exit<unknown, unknown> | undefined
@@ -131,7 +131,7 @@ export const make = (scope: Scope.Scope, around?: Around, long: LongAnswers = ma
   }
 
   const end = (id: string, change: Change, exit: Exit.Exit<unknown, unknown>, now: number): void => {
-    // A client of a long change has as much time to ask for its answer again.
+    // Remember the answer of a long change from its end, so that its client has the full time to ask for the answer again.
     changes.delete(id)
     changes.set(id, change)
     change.at = now

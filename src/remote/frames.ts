@@ -1,5 +1,5 @@
 /**
- * Messages as bytes: a control message in JSON, and the bytes of its `Uint8Array`s as they are.
+ * Encodes messages as bytes: a control message in JSON, and the bytes of its `Uint8Array`s as they are.
  *
  * A frame is:
  *
@@ -198,8 +198,8 @@ class Incomplete {
 const minReleased = 16 * 1024
 
 /**
- * Releases received bytes whose content has been copied. V8 counts the memory of arrays like its own heap. Without this, a stream
- * makes it collect the whole heap after every few megabytes.
+ * Releases received bytes whose content has been copied. V8 counts their memory like its own heap, and would otherwise collect the
+ * whole heap often while a stream arrives.
  */
 const release = (bytes: Uint8Array): void => {
   const { buffer } = bytes
@@ -321,7 +321,7 @@ export const make = (options: Options): RpcSerialization.RpcSerialization["Servi
 const layer = (options: Options): Layer.Layer<RpcSerialization.RpcSerialization> =>
   Layer.sync(RpcSerialization.RpcSerialization, () => make(options))
 
-/** The serialization of a client over HTTP. */
+/** Provides the serialization of a client over HTTP. */
 export const layerHttpClient = layer({})
 
 /**
@@ -368,7 +368,7 @@ export const layerSocketClient = <E>(
   })
 
 /**
- * Returns the serialization of a server. The server also answers clients that send lines of JSON, such as curl and the clients
+ * Provides the serialization of a server. The server also answers clients that send lines of JSON, such as curl and the clients
  * of effect/rpc. `isDivided` is true if the socket comes from `withContents`.
  */
 export const layerServer = (isDivided: boolean, maxBytes = maxFrameBytes): Layer.Layer<RpcSerialization.RpcSerialization> =>

@@ -1,4 +1,4 @@
-/** The layers of `Remote`. `Remote` loads this module at the first use, because it loads the servers and clients of effect. */
+/** Implements `Remote`, which loads this module at the first use, because this module loads effect's servers and clients. */
 import type * as NodeWorkerThreads from "node:worker_threads"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -26,7 +26,7 @@ const digestOf = (text: string): string => {
   return hash.digest()
 }
 
-/** Returns a function that tests whether the header `authorization` has the token. */
+/** Returns a function that tests whether the header `authorization` has the token, or `undefined` without a token. */
 const authorizationOf = (token: Redacted.Redacted | undefined): Address.IsAuthorized | undefined => {
   if (token === undefined) return undefined
   // The comparison of digests does not reveal the token by its duration.

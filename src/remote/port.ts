@@ -79,7 +79,7 @@ const makePieces = <E>(send: (bytes: Uint8Array) => Effect.Effect<void, E>) => {
   return { add, flush }
 }
 
-/** The number of bytes that a stream reads ahead. */
+/** The maximum number of bytes that a stream reads ahead. */
 const maxReadAheadBytes = 4 * 1024 * 1024
 
 /** The maximum number of entries of one directory that a client accepts. */

@@ -40,7 +40,7 @@ export const version = 2
 /** The maximum number of bytes of file content in one message. */
 export const maxContentBytes = 512 * 1024
 
-/** The maximum number of characters in the matches of one message. A single match may be longer. */
+/** The maximum number of characters in the values of one message, such as matches. A single value may be longer. */
 export const maxPartLength = 512 * 1024
 
 /** The maximum number of characters of one match. */
@@ -300,7 +300,7 @@ const ports = [
   /** Keeps a file open until the request is interrupted. */
   streaming("port.open", { path: Path, handle: Id }, Schema.Struct({ stat: Stat })),
   call("port.readAt", { handle: Id, offset: Schema.Int, length: Schema.Int }, Bytes),
-  /** The answer is null if the backend declines, or the file has more than `maxContentBytes`. */
+  /** The answer is null if the file has more than `maxBytes` or `maxContentBytes` bytes, or has just become shorter. */
   call("port.read", { path: Path, maxBytes: Amount }, Schema.NullOr(Whole)),
   call("port.readMany", { paths: Schema.Array(Path), maxBytes: Amount }, Schema.Array(Schema.NullOr(Whole))),
   call("port.look", { path: Path }, Schema.Array(Schema.Struct({ stat: Stat, target: text }))),
@@ -325,8 +325,8 @@ const ports = [
     Schema.Void
   ),
   /**
-   * Each request from here to `port.copyTree` makes a whole change. A null answer means that the server has changed nothing,
-   * and that the client must make the change with other requests.
+   * Each request from here to `port.copyTree` makes a whole change. After the answer null or false, the client makes the change
+   * with other requests.
    */
   call(
     "port.writeWhole",

@@ -6,7 +6,7 @@ import type * as NodeNet from "node:net"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { codeOf } from "../model/realms.ts"
-import { builtin, dirname, Fs, join } from "../runtime/node.ts"
+import { builtin, dirname, Fs, join, platform } from "../runtime/node.ts"
 
 /** A failure to create the file of a socket, with the code of the system. */
 export class SocketFileError extends Error {
@@ -98,7 +98,7 @@ const publish = (from: string, path: string): Effect.Effect<void, SocketFileErro
   })
 
 /** The maximum number of bytes in the address of a Unix socket: 107 on Linux, 103 on other systems. */
-const maxAddressBytes = process.platform === "linux" ? 107 : 103
+const maxAddressBytes = platform === "linux" ? 107 : 103
 
 /** Returns the error for a path that is too long for a socket. Node would truncate the path. */
 const tooLong = (path: string): SocketFileError | undefined => {
@@ -122,7 +122,7 @@ export const listenAt = <A, E, R>(
   path: string,
   listen: (path: string) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | SocketFileError, R | Scope.Scope> =>
-  process.platform === "win32"
+  platform === "win32"
     ? listen(path)
     : tooLong(path) !== undefined
       ? Effect.fail(tooLong(path)!)

@@ -1,5 +1,5 @@
 /**
- * Staged writes. A client sends the content in pieces, and publishes it at the end.
+ * Stages writes. A client sends the content in pieces, and publishes the file at the end.
  *
  * The backend stages the content as for a local stream, and waits in `commit` until the client publishes. If the client
  * disappears before that, the write is interrupted, and the file keeps its old content.

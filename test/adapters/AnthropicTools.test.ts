@@ -22,13 +22,12 @@ const tree: InMemory.Tree = {
   "empty.txt": "",
   "bom.txt": "\uFEFFa\n",
   "data.bin": Uint8Array.of(0xff, 0xfe, 0x00, 0x80),
-  ".hidden": "x",
-  src: { lib: { deep: { "far.py": "x" }, "near.py": "x" }, "main.py": "x" }
+  src: { ".hidden": "x", lib: { deep: { "far.py": "x" }, "near.py": "x" }, "main.py": "x" }
 }
 
 const name = "str_replace_based_edit_tool"
 
-/** Requests to the text editor tool, in order, with their answers. */
+/** Requests to the text editor tool and the answers that they must get, in this order. */
 const editorTable: ReadonlyArray<readonly [title: string, input: unknown, answer: string]> = [
   [
     "a view numbers the lines",
@@ -238,7 +237,7 @@ describe("AnthropicTools.textEditor", () => {
     )
   }
 
-  it.effect("random requests return results, and never access a path outside the root", () =>
+  it.effect("random requests return results, and create no entry whose name contains two dots", () =>
     Effect.gen(function* () {
       const random = randomOf(11)
       const pick = <A>(list: ReadonlyArray<A>): A => list[random(list.length)]!
@@ -282,8 +281,8 @@ describe("AnthropicTools.textEditor", () => {
         const input = Object.fromEntries(names.flatMap((key) => (random(3) === 0 ? [] : [[key, pick(values)]])))
         assert.isString(yield* ask(pick(tools), random(20) === 0 ? pick(values) : { command: pick(commands), ...input }))
       }
-      const above = yield* (yield* Filesystem).list()
-      assert.isTrue(above.every((entry) => !entry.name.includes("..")))
+      const entries = yield* (yield* Filesystem).list()
+      assert.isTrue(entries.every((entry) => !entry.name.includes("..")))
     }).pipe(Effect.provide(files({ "a.md": "one\n" })))
   )
 
@@ -332,7 +331,7 @@ describe("AnthropicTools.textEditor", () => {
     }).pipe(Effect.provide(files({ "a.md": "abc😀def", "b.md": "abcd" })))
   )
 
-  it.effect("a read-only policy permits views and refuses changes", () =>
+  it.effect("a read-only policy permits a view and refuses a change", () =>
     Effect.gen(function* () {
       const editor = yield* AnthropicTools.textEditor()
       assert.strictEqual(yield* ask(editor, { command: "view", path: "a.md" }), "1: one")
@@ -391,7 +390,7 @@ describe("AnthropicTools.textEditor", () => {
     )
   })
 
-  it.effect("an aborted call rejects with the reason of its signal", () =>
+  it.effect("a call with an aborted signal rejects with the reason of the signal, and writes nothing", () =>
     Effect.gen(function* () {
       const editor = yield* AnthropicTools.textEditor()
       const abort = new AbortController()
@@ -407,7 +406,7 @@ describe("AnthropicTools.textEditor", () => {
   )
 })
 
-/** Returns a client that answers requests with the given turns, and the bodies of the requests. */
+/** Makes a client that answers each request with the next turn. Also returns a list that collects the bodies of the requests. */
 const scriptedClient = (turns: ReadonlyArray<ReadonlyArray<object>>) => {
   const bodies: Array<{ readonly messages: ReadonlyArray<{ readonly content: unknown }>; readonly tools: unknown }> = []
   const client = new Anthropic({
@@ -552,7 +551,7 @@ describe("AnthropicTools.memory", () => {
     )
   )
 
-  it.effect("a symlink out of /memories is neither listed nor followed, as in the provider's implementation", () =>
+  it.effect("a symlink out of /memories is neither listed nor followed", () =>
     Effect.gen(function* () {
       const memory = yield* AnthropicTools.memory()
       const listed = yield* ask(memory, { command: "view", path: "/memories" })

@@ -20,7 +20,7 @@ const over = <A, E, R>(layer: Layer.Layer<Filesystem.Filesystem, E, R>, use: (ba
     { local: true }
   )
 
-/** Returns the package's own backend on an empty directory. */
+/** Returns the FilesystemBackend of deepagents on an empty directory. */
 const own = (): Backend => new FilesystemBackend({ rootDir: mkdtempSync(join(inMemory(), "agent-")), virtualMode: true })
 
 const bytes = (...values: ReadonlyArray<number>) => Uint8Array.from(values)
@@ -45,7 +45,7 @@ const plant = async (backend: Backend) => {
   assert.isTrue(answers.every(({ error }) => error === null))
 }
 
-/** Drops times, and sorts the matches of a search, whose order is not specified. */
+/** Drops times and absent properties, and sorts the matches of a search, whose order is not specified. */
 const comparable = (value: unknown): unknown => {
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value))
     return ArrayBuffer.isView(value) ? [...(value as Uint8Array)] : value
@@ -133,7 +133,7 @@ const calls: ReadonlyArray<readonly [title: string, call: Call]> = [
 
 const errorOf = async (answer: unknown): Promise<unknown> => ((await answer) as { readonly error?: unknown }).error
 
-/** Calls that the protocol allows, but that the backend refuses. */
+/** Calls that the backend refuses, with the errors that it returns. */
 const refused: ReadonlyArray<readonly [title: string, error: string, call: Call]> = [
   ["ls above the root", "Error listing '/../etc': Path traversal not allowed", (backend) => backend.ls("/../etc")],
   ["read above the root", "Error reading file '../x': Path traversal not allowed", (backend) => backend.read("../x")],
@@ -179,10 +179,9 @@ const refused: ReadonlyArray<readonly [title: string, error: string, call: Call]
   ["glob with a number", "Error searching '/': Pattern must be a string", (backend) => backend.glob(7 as never)]
 ]
 
-/** A model that returns its messages in order and records its requests. */
+/** Answers each request with the next message of its script. */
 class Scripted extends BaseChatModel {
   readonly script: Array<AIMessage>
-  readonly asked: Array<ReadonlyArray<BaseMessage>> = []
   constructor(script: ReadonlyArray<AIMessage>) {
     super({})
     this.script = [...script]
@@ -193,8 +192,7 @@ class Scripted extends BaseChatModel {
   override bindTools(): this {
     return this
   }
-  override async _generate(messages: Array<BaseMessage>): Promise<ChatResult> {
-    this.asked.push(messages)
+  override async _generate(): Promise<ChatResult> {
     const message = this.script.shift() ?? new AIMessage("done")
     return { generations: [{ text: message.text, message }] }
   }
@@ -206,7 +204,7 @@ const step = (...calls: ReadonlyArray<readonly [name: string, args: Record<strin
     tool_calls: calls.map(([name, args], at) => ({ name, args, id: `${name}-${at}`, type: "tool_call" as const }))
   })
 
-/** Runs an agent that uses each of its file tools, and returns the answers of the tools. */
+/** Runs an agent that uses six file tools, and returns the answers of the tools. */
 const runAgent = async (backend: Backend): Promise<ReadonlyArray<unknown>> => {
   await plant(backend)
   const model = new Scripted([
@@ -242,7 +240,7 @@ describe("DeepAgents", () => {
   }
 
   for (const [title, error, call] of refused) {
-    it.effect(`${title} returns an error of the protocol and changes nothing`, () =>
+    it.effect(`${title} returns an error and changes nothing`, () =>
       over(InMemory.layer(), async (backend) => {
         await plant(backend)
         const before = await tree(backend)
@@ -252,7 +250,7 @@ describe("DeepAgents", () => {
     )
   }
 
-  it.effect("an agent's tools return the same results as over FilesystemBackend", () =>
+  it.effect("an agent's tools return the same results as over FilesystemBackend, except the error for a missing file", () =>
     Effect.gen(function* () {
       const expected = yield* Effect.promise(() => runAgent(own()))
       const actual = yield* over(InMemory.layer(), runAgent)
@@ -309,7 +307,7 @@ describe("DeepAgents", () => {
     )
   )
 
-  it.effect("a write to a full filesystem returns an error and keeps the old file", () =>
+  it.effect("a write or an edit beyond the quota returns an error and keeps the old file", () =>
     over(InMemory.layer().pipe(Filesystem.decorate(Decorator.quota({ maxBytes: 5 }))), async (backend) => {
       await backend.write("/a", "old")
       assert.strictEqual(

@@ -48,7 +48,9 @@ describe("LangChain.tools", () => {
   it.effect("a call with plain arguments returns only the content", () =>
     Effect.gen(function* () {
       const [read] = yield* LangChain.tools(DynamicStructuredTool, { tools: ["read_file"] })
-      assert.match(String(yield* Effect.promise(() => read!.invoke({ path: "a.md" }))), /one/)
+      const answer: unknown = yield* Effect.promise(() => read!.invoke({ path: "a.md" }))
+      assert.isString(answer)
+      assert.match(String(answer), /one/)
     }).pipe(Effect.provide(files({ "a.md": "one" })))
   )
 
@@ -70,7 +72,7 @@ describe("LangChain.tools", () => {
     ["that climbs out of the root", { path: "../a.md" }],
     ["that names a missing file", { path: "none.md" }]
   ] as ReadonlyArray<readonly [string, Record<string, unknown>]>) {
-    it.effect(`an argument ${title} rejects with an error`, () =>
+    it.effect(`a call with an argument ${title} rejects with a message`, () =>
       Effect.gen(function* () {
         const [read] = yield* LangChain.tools(DynamicStructuredTool, { tools: ["read_file"] })
         const { message } = yield* rejection(read!.invoke(call("read_file", args)))
@@ -80,7 +82,7 @@ describe("LangChain.tools", () => {
     )
   }
 
-  it.effect("policies and custom tools are supported", () =>
+  it.effect("a read-only policy removes tools, and a custom tool runs", () =>
     Effect.gen(function* () {
       const double = Tool.make({
         name: "double",
@@ -97,7 +99,7 @@ describe("LangChain.tools", () => {
     }).pipe(Effect.provide([files(), Policy.readOnly]))
   )
 
-  it.effect("an aborted call is interrupted and writes nothing", () =>
+  it.effect("aborting a call interrupts the tool, which writes nothing", () =>
     Effect.gen(function* () {
       const [started, ended] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const slow = Tool.make({

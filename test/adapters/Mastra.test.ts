@@ -33,7 +33,7 @@ const tree = {
   loop: { link: "loop" }
 } satisfies InMemory.Tree
 
-/** Writes a tree to a disk. */
+/** Writes a tree into a directory of the host, and returns the directory. */
 const plant = (directory: string, entries: InMemory.Tree): string => {
   for (const [name, entry] of Object.entries(entries)) {
     const path = join(directory, name)
@@ -50,7 +50,7 @@ const plant = (directory: string, entries: InMemory.Tree): string => {
 
 const directory = () => mkdtempSync(join(inMemory(), "mastra-"))
 
-/** Returns the package's own filesystem with a tree. */
+/** Returns a LocalFilesystem of Mastra with a tree. */
 const own = (entries: InMemory.Tree = tree): WorkspaceFilesystem =>
   new Package.LocalFilesystem({ basePath: plant(directory(), entries) })
 
@@ -85,7 +85,7 @@ const outcome = (call: () => Promise<unknown>): Promise<unknown> =>
     path: error.path
   }))
 
-/** Returns every entry, with the bytes of the files. */
+/** Returns every entry: the targets of links and the bytes of files. */
 const picture = async (fs: WorkspaceFilesystem): Promise<Record<string, unknown>> => {
   const found: Record<string, unknown> = {}
   const visit = async (at: string): Promise<void> => {
@@ -118,7 +118,7 @@ const calls: Calls = [
   ["readFile as UTF-16", (fs) => fs.readFile("picture.png", { encoding: "utf16le" })],
   ["readFile as ASCII", (fs) => fs.readFile("ü/ö.txt", { encoding: "ascii" })],
   ["readFile of bytes that are not UTF-8", (fs) => fs.readFile("picture.png", { encoding: "utf8" })],
-  ["the type of the result of readFile", async (fs) => Buffer.isBuffer(await fs.readFile("a.md"))],
+  ["Buffer.isBuffer of the bytes of readFile", async (fs) => Buffer.isBuffer(await fs.readFile("a.md"))],
   ["readFile with inner dots", (fs) => fs.readFile("./d/../d//e/./c.json")],
   ["readFile with dots behind a link", (fs) => fs.readFile("way/../a.md")],
   ["readFile through links", (fs) => fs.readFile("way/c.json")],
@@ -258,7 +258,7 @@ const calls: Calls = [
   ["stat of a missing file", (fs) => fs.stat("none")],
   ["stat above the root", (fs) => fs.stat("../x")],
   [
-    "the number of times in a stat",
+    "the number of dates in a stat",
     async (fs) => Object.values(await fs.stat("a.md")).filter((value) => value instanceof Date).length
   ],
   ["realpath", (fs) => fs.realpath!("way/../way/c.json")],
@@ -266,7 +266,7 @@ const calls: Calls = [
   ["realpath above the root", (fs) => fs.realpath!("../x")]
 ]
 
-/** Calls that fail with an error of the package, where LocalFilesystem fails with an error of Node or does not fail. */
+/** Calls that fail, with the names and codes of the errors. Mastra exports the classes of the errors. */
 const refused: ReadonlyArray<
   readonly [title: string, name: string, code: string, call: (fs: WorkspaceFilesystem) => Promise<unknown>]
 > = [
@@ -498,7 +498,7 @@ describe("Mastra", () => {
     })
   )
 
-  it.effect("the tools of a workspace return the same results as over LocalFilesystem", () =>
+  it.effect("the tools of a workspace return the same results and leave the same files as over LocalFilesystem", () =>
     Effect.gen(function* () {
       const use = async (fs: WorkspaceFilesystem) => ({ answers: await useTools(fs), files: await picture(fs) })
       const expected = yield* Effect.promise(() => use(own()))
@@ -556,16 +556,18 @@ describe("Mastra", () => {
   }
 
   it.effect("expectedMtime detects a change between the check of the time and the write", () => {
+    let meddles = false
     const meddling = Layer.effect(
       Filesystem.Filesystem,
       Effect.map(Filesystem.Filesystem, (fs) => ({
         ...fs,
-        stat: (path: string) => Effect.andThen(Effect.orDie(fs.write(path, "theirs")), fs.stat(path))
+        stat: (path: string) =>
+          Effect.tap(fs.stat(path), () => (meddles ? Effect.orDie(fs.write(path, "theirs")) : Effect.void))
       }))
     ).pipe(Layer.provide(memory))
     return over(meddling, async (fs) => {
       const { modifiedAt } = await fs.stat("a.md")
-      await fs.writeFile("a.md", "mine")
+      meddles = true
       assert.deepInclude(await outcome(() => fs.writeFile("a.md", "mine", { expectedMtime: modifiedAt })), {
         name: "StaleFileError",
         code: "ESTALE"
@@ -574,7 +576,7 @@ describe("Mastra", () => {
     })
   })
 
-  it.effect("a write to a full filesystem fails with ENOSPC and keeps the old file", () =>
+  it.effect("a write beyond the quota fails with ENOSPC and keeps the old file", () =>
     over(InMemory.layer().pipe(Filesystem.decorate(Decorator.quota({ maxBytes: 5 }))), async (fs) => {
       await fs.writeFile("a", "old")
       assert.deepStrictEqual(await outcome(() => fs.writeFile("a", "too long")), {
@@ -587,7 +589,7 @@ describe("Mastra", () => {
     })
   )
 
-  it.effect("a link that leads out of a host directory fails with PermissionError", () => {
+  it.effect("a call through a link that leads out of the root fails with PermissionError", () => {
     const root = directory()
     symlinkSync("/etc", join(root, "out"))
     return over(PosixHost.layer({ root }), async (fs) => {
@@ -600,7 +602,7 @@ describe("Mastra", () => {
     })
   })
 
-  it.effect("links in a directory are copied as links, also over links, without a change of their targets", () =>
+  it.effect("a recursive copyFile copies links as links, also over existing links and files", () =>
     over(
       InMemory.layer({ tree: { d: { a: "one", l: { link: "a" }, broken: { link: "none" } }, x: { l: "own" } } }),
       async (fs) => {
@@ -638,13 +640,15 @@ describe("Mastra", () => {
     })
   )
 
-  it.effect("two filesystems have different ids, and both have instructions for the agent", () =>
+  it.effect("two filesystems have different ids, and both have information and instructions for the agent", () =>
     over(memory, (one) =>
       Effect.runPromise(
         over(memory, async (other) => {
           assert.notStrictEqual(one.id, other.id)
-          assert.deepInclude(await one.getInfo!(), { id: one.id, provider: "fs-algebra", status: "ready", readOnly: false })
-          assert.include(one.getInstructions!(), "Relative paths resolve from the root")
+          for (const fs of [one, other]) {
+            assert.deepInclude(await fs.getInfo!(), { id: fs.id, provider: "fs-algebra", status: "ready", readOnly: false })
+            assert.include(fs.getInstructions!(), "Relative paths resolve from the root")
+          }
         })
       )
     )

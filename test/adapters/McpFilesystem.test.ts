@@ -1,4 +1,4 @@
-/** The official MCP filesystem server as a backend: files, symlinks, roots, limits and a server that is killed. */
+/** Tests McpFilesystem over the official server: files, symlinks, roots, limits, and a server that is killed. */
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
 import * as Effect from "effect/Effect"
@@ -63,7 +63,7 @@ describe("McpFilesystem", () => {
       )
     }))
 
-  it("reports the size, the mode and, in whole seconds, the times of a file", () =>
+  it("reports the size, the mode and, in whole seconds, the modification time of a file, and keeps the mode on a write", () =>
     run(function* (fs) {
       Fs.writeFileSync(on("a"), "12345", { mode: 0o640 })
       Fs.utimesSync(on("a"), 1_600_000_000, 1_600_000_000.5)
@@ -187,7 +187,7 @@ describe("McpFilesystem", () => {
       { maxFileBytes: 1000 }
     ))
 
-  it("an interrupted write leaves the old or the new file", { timeout: 60_000 }, () =>
+  it("an interrupted write leaves the old file, the complete new file or, for a new name, no file", { timeout: 60_000 }, () =>
     run(function* (fs) {
       const [old, text] = ["o".repeat(300_000), "n".repeat(300_000)]
       for (let i = 0; i < 20; i++) {
@@ -232,7 +232,7 @@ describe("McpFilesystem", () => {
     assert.strictEqual(error._tag, "Unavailable")
   })
 
-  it("fails with Unavailable after the server was killed", { timeout: 30_000 }, async () => {
+  it("fails with Unavailable after the server has been killed", { timeout: 30_000 }, async () => {
     const directory = newDirectory()
     const pids: Array<number> = []
     const spawner = Layer.effect(

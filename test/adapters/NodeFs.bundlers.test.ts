@@ -27,7 +27,7 @@ const makeFs = (given: InMemory.Tree = tree) =>
   Effect.runPromise(Effect.provide(NodeFs.make({ absoluteLinks: "root" }), InMemory.layer({ tree: given })))
 
 describe("fast-glob and globby over NodeFs", () => {
-  it("find the files of the tree, follow links only if asked, and return stats", async () => {
+  it("find the files of the tree, follow links unless an option forbids it, and return stats", async () => {
     const fs = (await makeFs()) as unknown as NonNullable<fastGlob.Options["fs"]>
     const find = (pattern: string, options: fastGlob.Options = {}) => fastGlob(pattern, { cwd: "/", fs, ...options })
     const direct = ["data.json", "src/lib/answer.js", "src/lib/unused.js", "src/main.js"]
@@ -109,7 +109,7 @@ describe("bundlers over NodeFs", () => {
     await new Promise((resolve) => compiler.close(resolve))
   })
 
-  it("webpack reports a missing module with the path of the workspace", async () => {
+  it("webpack names a missing module and the directory of its importer in the workspace", async () => {
     const fs = await makeFs({ src: { "main.js": 'import "./missing.js"\n' } })
     const compiler = webpack({ context: "/", entry: "./src/main.js", mode: "none", output: { path: "/dist" } })!
     compiler.inputFileSystem = fs as unknown as NonNullable<typeof compiler.inputFileSystem>
@@ -135,7 +135,7 @@ describe("bundlers over NodeFs", () => {
     await build.close()
   })
 
-  it("vite builds from memory with the same plugin", async () => {
+  it("vite reads its input from memory with a short plugin", async () => {
     const fs = await makeFs()
     const built = await viteBuild({
       configFile: false,

@@ -24,7 +24,7 @@ const workspace = Effect.gen(function* () {
 })
 const makeWorkspace = () => ManagedRuntime.make(InMemory.layer()).runPromise(workspace)
 
-/** Copies a whole filesystem into a directory of the host, through the service. */
+/** Copies the files and directories of a filesystem into a directory of the host. */
 const putOnDisk = (from: Filesystem["Service"], directory: string) =>
   Effect.gen(function* () {
     const to = yield* Filesystem
@@ -56,7 +56,7 @@ const serve = (bare: string): Git.HttpClient => ({
   }
 })
 
-/** Runs the same work with isomorphic-git on any fs, and returns what isomorphic-git reports. */
+/** Makes two commits on two branches with isomorphic-git, and returns what isomorphic-git reports. */
 const work = async (fs: Git.FsClient & { readonly promises: NodeFs.Promises }, dir: string) => {
   await Git.init({ fs, dir, defaultBranch: "main" })
   await fs.promises.mkdir(`${dir}/src/deep`, { recursive: true })

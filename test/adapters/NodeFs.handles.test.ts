@@ -1,4 +1,4 @@
-/** Compares calls with signals, iterables and closed handles to the same calls of `node:fs` on a disk. */
+/** Compares calls with signals, iterables and closed handles to the same calls of `node:fs` on the host. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as NodeFileSystem from "node:fs"
@@ -110,7 +110,7 @@ const shown = async (run: () => Promise<unknown>): Promise<unknown> => {
   }
 }
 
-/** Runs a case on a file "old" and returns its result and the content afterwards. */
+/** Runs a case on a file with the content `old`. Returns the result of the case and the content afterwards. */
 const outcome = async (subject: Subject, run: Case) => {
   await subject.promises.writeFile(subject.at("file"), "old")
   const result = await shown(() => run(subject))

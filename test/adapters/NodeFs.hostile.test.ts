@@ -14,7 +14,7 @@ const over = (layer: Layer.Layer<Filesystem, unknown>): Promise<NodeFs.NodeFs> =
 const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
 const later = Effect.promise(() => pause(1))
 
-/** An InMemory whose answers come later. Counts the files that its port has open. */
+/** Makes an InMemory that answers later and counts the files that its port has open. */
 const makeSlow = () => {
   const open = { count: 0, calls: 0 }
   const layer = InMemory.layer({ tree }).pipe(
@@ -119,7 +119,7 @@ describe("an aborted call of NodeFs", () => {
 })
 
 describe("a size that exceeds the memory", () => {
-  it("fails with EFBIG, as on a disk", async () => {
+  it("fails with EFBIG and keeps the content", async () => {
     const fs = await over(InMemory.layer({ tree }))
     const handle = await fs.promises.open("/a.txt", "r+")
     assert.strictEqual((await failure(() => handle.write("a", 1e15))).message, "EFBIG: file too large, write")
@@ -157,7 +157,7 @@ describe("a watcher of NodeFs", () => {
     }
   })
 
-  it("closes if its signal is aborted already", async () => {
+  it("closes if its signal has already aborted", async () => {
     const fs = await over(InMemory.layer({ tree }))
     const watcher = fs.watch("/", { signal: AbortSignal.abort() })
     const closed = new Promise((resolve) => watcher.on("close", () => resolve("closed")))

@@ -18,7 +18,7 @@ const makeFs = (options?: NodeFs.NodeFsOptions) => over(InMemory.layer({ tree })
 
 const later = Effect.promise(() => Promise.resolve())
 
-/** An asynchronous InMemory, which answers later, as a host does. */
+/** An InMemory that answers later, as a host does. */
 const asynchronous = InMemory.layer({ tree }).pipe(
   decorate((fs: Algebra) => {
     const { port } = fs
@@ -97,7 +97,7 @@ describe("a call of NodeFs", () => {
     assert.deepStrictEqual(fs.readdirSync("/"), ["a.txt", "d", "l"])
   })
 
-  it("fails with a code of Node for paths and targets that this library refuses", async () => {
+  it("fails with a code of Node for paths, link targets and calls that this library refuses", async () => {
     const fs = await makeFs()
     const codes = async (...calls: ReadonlyArray<() => unknown>) =>
       Promise.all(calls.map(async (call) => (await failure(call)).code))
@@ -149,14 +149,14 @@ describe("a call of NodeFs", () => {
     }
   })
 
-  it("is rejected with an AbortError when its signal aborts, and writes nothing", async () => {
+  it("is rejected with an AbortError if its signal has aborted, and writes nothing", async () => {
     const fs = await makeFs()
     const error = await failure(() => fs.promises.writeFile("/a.txt", "new", { signal: AbortSignal.abort() }))
     assert.deepStrictEqual([error.name, error.code], ["AbortError", "ABORT_ERR"])
     assert.strictEqual(fs.readFileSync("/a.txt", "utf8"), "alpha")
   })
 
-  it("reads absolute link targets from the root with absoluteLinks", async () => {
+  it("follows absolute link targets from the root with the option absoluteLinks", async () => {
     const fs = await makeFs({ absoluteLinks: "root" })
     await fs.promises.symlink("/d", "/d/e/up")
     assert.strictEqual(await fs.promises.readFile("/d/e/up/b.txt", "utf8"), "beta")
@@ -243,7 +243,7 @@ describe("a FileHandle of NodeFs", () => {
     assert.strictEqual(fs.readFileSync("/a.txt", "utf8"), "whole")
   })
 
-  it("has readLines, streams and `await using`", async () => {
+  it("has readLines, createWriteStream and `await using`", async () => {
     const fs = await makeFs()
     await fs.promises.writeFile("/lines", ["one\n", "two\n"])
     const lines = []
@@ -320,7 +320,7 @@ describe("watch of NodeFs", () => {
 })
 
 describe("NodeFs over an asynchronous backend", () => {
-  it("fails with ENOSYS for every synchronous call, and no change comes later", async () => {
+  it("fails with ENOSYS for synchronous calls, which change nothing later", async () => {
     const fs = await over(asynchronous, NodeFs.make())
     for (const call of [
       () => fs.writeFileSync("/a.txt", "new"),
@@ -344,7 +344,7 @@ describe("NodeFs over an asynchronous backend", () => {
     assert.strictEqual(await fs.promises.readFile("/n", "utf8"), "0123456789".repeat(5))
   })
 
-  it("cp merges a tree into an existing one, and keeps files without force", async () => {
+  it("cp merges a tree into an existing one, and keeps existing files if force is false", async () => {
     const fs = await over(asynchronous, NodeFs.make())
     await fs.promises.mkdir("/to/e", { recursive: true })
     await fs.promises.writeFile("/to/b.txt", "old")

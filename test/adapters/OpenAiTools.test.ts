@@ -95,7 +95,7 @@ describe("OpenAiTools with function calls", () => {
     ["are a list", functionCall("write_file", [1]), /./],
     ["are of the wrong type", functionCall("write_file", { path: 1, content: "x" }), /path/],
     ["climb out of the root", functionCall("write_file", { path: "../a", content: "x" }), /\.\.\/a/],
-    ["are cut", functionCall("write_file", { path: "a", content: "x" }, { status: "incomplete" }), /incomplete/]
+    ["are incomplete", functionCall("write_file", { path: "a", content: "x" }, { status: "incomplete" }), /incomplete/]
   ] as const) {
     it.effect(`a call whose arguments ${title} returns an error for the model, and changes nothing`, () =>
       Effect.gen(function* () {
@@ -179,7 +179,7 @@ describe("OpenAiTools with apply_patch calls", () => {
     )
   }
 
-  it.effect("policies see the paths of an operation", () =>
+  it.effect("a policy refuses an operation by its path", () =>
     Effect.gen(function* () {
       const tools = yield* OpenAiTools.tools()
       const [item] = yield* run(tools, [patchCall({ type: "delete_file", path: "secret.md" })])
@@ -188,7 +188,7 @@ describe("OpenAiTools with apply_patch calls", () => {
     }).pipe(Effect.provide([files({ "secret.md": "x" }), Policy.access({ deny: { delete: "secret.md" } })]))
   )
 
-  it.effect("apply_patch is a function tool on request", () =>
+  it.effect("apply_patch is a function tool if native is false", () =>
     Effect.gen(function* () {
       const tools = yield* OpenAiTools.tools({ tools: ["apply_patch"], native: false })
       assert.strictEqual(tools.definitions[0]!.type, "function")
@@ -200,7 +200,7 @@ describe("OpenAiTools with apply_patch calls", () => {
   )
 })
 
-/** A sandbox that records its commands, and answers with the last word of the command. */
+/** Makes a sandbox that records its commands and answers with the last word of each command. */
 const recordingSandbox = (seen: Array<readonly [ReadonlyArray<string>, ExecOptions | undefined]>) => {
   const exec = (command: ReadonlyArray<string>, options?: ExecOptions): Effect.Effect<ExecResult> =>
     Effect.sync(() => {
@@ -311,7 +311,7 @@ describe("OpenAiTools with forged items", () => {
 })
 
 describe("OpenAiTools with the client of the SDK", () => {
-  it.effect("a conversation of several requests works on the files", () =>
+  it.effect("a conversation of three requests reads and changes a file", () =>
     Effect.gen(function* () {
       const tools = yield* OpenAiTools.tools({ tools: ["read_file", "apply_patch"] })
       const bodies: Array<{ readonly input: ReadonlyArray<Record<string, unknown>>; readonly tools: unknown }> = []
@@ -352,7 +352,7 @@ describe("OpenAiTools with the client of the SDK", () => {
     }).pipe(Effect.provide(files({ "a.md": "one\n" })))
   )
 
-  it.effect("an aborted run rejects with the reason of its signal", () =>
+  it.effect("a run with an aborted signal rejects with the reason of the signal, and writes nothing", () =>
     Effect.gen(function* () {
       const tools = yield* OpenAiTools.tools({ tools: "seven" })
       const reason = new Error("enough")

@@ -1,4 +1,4 @@
-/** Requests to the tools of AnthropicTools. */
+/** Sends requests to the tools of AnthropicTools. */
 import * as Effect from "effect/Effect"
 import * as AnthropicTools from "../../src/adapters/AnthropicTools.ts"
 

@@ -1,5 +1,6 @@
 /**
- * An MCP filesystem server that answers correctly until the filesystem is open, and then does not.
+ * Runs an MCP filesystem server that answers wrongly in the way of its mode. In most modes it answers correctly until the
+ * filesystem is open.
  *
  * Arguments: the mode, and a file for the ids of its processes.
  */
@@ -50,7 +51,7 @@ const flood = (write) => {
   more()
 }
 
-/** The behaviour of each mode instead of a correct answer. */
+/** What each mode does instead of a correct answer. */
 const dishonest = {
   "wrong types": (id) => send({ id, result: { content: 5 } }),
   "a number as text": (id) => send({ id, result: { content: [{ type: "text", text: 7 }] } }),

@@ -90,7 +90,7 @@ describe("HttpStaticFiles", () => {
     )
   }
 
-  it.effect("serves files with the extension constructor or __proto__ as bytes", () =>
+  it.effect("serves files with the extension constructor or __proto__ as application/octet-stream", () =>
     Effect.gen(function* () {
       const fs = make(yield* InMemory.make({ tree: { "x.constructor": "x", "x.__proto__": "x" } }))
       const files = HttpStaticFiles.layer().pipe(Layer.provide(Layer.succeed(Filesystem, fs)))
@@ -178,7 +178,7 @@ describe("HttpStaticFiles", () => {
   )
 
   it.effect(
-    "serves files below a prefix, sends Cache-Control, and serves the index for missing pages of a single-page app",
+    "serves files below a prefix, sends Cache-Control, and serves the index for missing pages with the option spa",
     () =>
       serving(
         (get) =>
@@ -186,6 +186,7 @@ describe("HttpStaticFiles", () => {
             const page = yield* get("/app/some/page", { accept: "text/html" })
             assert.strictEqual(yield* bodyOf(page), "<p>hello")
             assert.strictEqual(page.headers.get("cache-control"), "no-cache")
+            assert.strictEqual(yield* bodyOf(yield* get("/app/digits.txt")), text)
             assert.strictEqual((yield* get("/digits.txt")).status, 404)
           }),
         { prefix: "/app", spa: true, cacheControl: "no-cache" }

@@ -20,7 +20,6 @@ import { inMemory } from "../scratch.ts"
 
 const packageFile = createRequire(import.meta.url).resolve("@modelcontextprotocol/server-filesystem/package.json")
 
-/** The version of the installed server. */
 export const installedVersion: string = JSON.parse(Fs.readFileSync(packageFile, "utf8")).version
 
 export const official = (...directories: ReadonlyArray<string>): ChildProcess.Command =>
@@ -37,7 +36,6 @@ export const overStdio = (
 ): Layer.Layer<Filesystem, McpFilesystem.OpenError> =>
   Layer.provide(McpFilesystem.layerStdio({ command, ...options }), NodeServices.layer)
 
-/** A directory for one test. */
 export const newDirectory = (): string => Fs.mkdtempSync(join(inMemory(), "mcp-"))
 
 /**

@@ -1,4 +1,4 @@
-/** Random programs of synchronous `node:fs` calls, and a runner for objects with the interface of `node:fs`. */
+/** Makes random programs of synchronous `node:fs` calls, and runs them on objects with the interface of `node:fs`. */
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import type * as Node from "node:fs"
@@ -74,8 +74,7 @@ const calls = [
   "close",
   "readFileFd",
   "cp",
-  "cpMerge",
-  "link"
+  "cpMerge"
 ] as const
 
 const Command = Schema.Struct({
@@ -108,7 +107,7 @@ const kindOf = (stat: Node.Stats): string =>
 
 export const makeRunner = ({ base, fs }: Place) => {
   const open: Array<number> = []
-  /** Returns every entry with its content. */
+  /** Returns every entry: the targets of links, and the modes and contents of files. */
   const tree = (): Record<string, string> => {
     const out: Record<string, string> = {}
     const visit = (at: string): void => {
@@ -226,8 +225,6 @@ export const makeRunner = ({ base, fs }: Place) => {
       case "cpMerge":
         if (isHardForNode(path, to)) return
         return fs.cpSync(at, other, { recursive: true, force: number % 2 === 0, verbatimSymlinks: true })
-      case "link":
-        return fs.existsSync(at)
     }
   }
   const withoutBase = (text: string): string => (base === "" ? text : text.replaceAll(base, ""))

@@ -1,4 +1,4 @@
-/** Returns a generator of numbers below a limit that gives the same sequence for the same seed. */
+/** Returns a function that draws integers below a limit. The same seed gives the same sequence. */
 export const randomOf = (seed: number) => {
   let state = seed
   return (limit: number): number => {

@@ -1,4 +1,4 @@
-/** Tests of absolute paths on the machine as names of entries in the root. Shells and other programs print such paths. */
+/** Tests absolute paths on the machine that name entries of the root. Shells and other programs print such paths. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
@@ -30,7 +30,7 @@ describe("an absolute path inside the root", () => {
     [["cp", "/README.md", "/src/"], "Copied README.md to src/README.md, 1 file, 7 B\n"],
     [["cp", "README.md", "/new/"], "Copied README.md to new/README.md, 1 file, 7 B\n"],
     [["mv", "/README.md", "/NOTES.md"], "Moved README.md to NOTES.md, 1 file, 7 B\n"]
-  ] as const)("in %s is printed relative to the root", ([args, expected]) =>
+  ] as const)("in %s is accepted, and the output has only relative paths", ([args, expected]) =>
     Effect.gen(function* () {
       const { root, run } = yield* here
       const ran = yield* run(args.map((arg) => (arg.startsWith("/") ? root + arg : arg)))
@@ -195,7 +195,7 @@ describe("an absolute path outside the root", () => {
 })
 
 describe("a tilde", () => {
-  it.effect("is an ordinary name if no shell expanded it, and the error says so", () =>
+  it.effect("is an ordinary name if no shell expanded it, and the hint says when a shell expands it", () =>
     Effect.gen(function* () {
       const { run } = yield* here
       const ran = yield* run(["cat", "~/notes.txt"])

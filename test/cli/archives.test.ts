@@ -39,7 +39,7 @@ const change = ({ root }: Kept): void => {
 }
 
 describe("export", () => {
-  it.live.runIf(hasPython)("writes a ZIP that Python reads, and reports the files in it", () =>
+  it.live.runIf(hasPython)("writes a ZIP that Python reads, and reports the number of files", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const out = done(yield* here.run(["export", "out.zip", "--manifest"]))

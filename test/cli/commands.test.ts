@@ -63,6 +63,7 @@ describe("ls", () => {
   it.effect("adds permissions, times and targets with --long --json", () =>
     Effect.gen(function* () {
       const entries = yield* (yield* shell(project)).json(["ls", "--long"])
+      assert.isNumber((entries[0] as { mode: number }).mode)
       assert.strictEqual((entries[3] as { target: string }).target, "src/main.ts")
       assert.strictEqual((entries[0] as { modifiedAt: string }).modifiedAt, "1970-01-01T00:00:00.000Z")
     })

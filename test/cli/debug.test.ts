@@ -16,7 +16,7 @@ afterAll(() => Fs.rmSync(top, { recursive: true, force: true }))
 const env = { PATH: process.env["PATH"] ?? "", HOME: top, XDG_STATE_HOME: join(top, "state") }
 
 /** Lists every entry with its modification time and size. */
-const lie = (path: string): ReadonlyArray<string> =>
+const entriesIn = (path: string): ReadonlyArray<string> =>
   Fs.readdirSync(path, { recursive: true, encoding: "utf8" })
     .sort()
     .map((name) => {
@@ -72,7 +72,7 @@ describe("fs-algebra debug", () => {
     const runs = join(top, "runs")
     Fs.mkdirSync(runs)
     await Effect.runPromise(dump(runs, { name: "mine", files: { "a.txt": "hello" } }))
-    const before = lie(runs)
+    const before = entriesIn(runs)
     const { end, said, url } = await running(["runs"])
     assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/$/)
     assert.strictEqual(said(), `The debug view is at ${url} (Ctrl-C ends it)\n`)
@@ -80,7 +80,7 @@ describe("fs-algebra debug", () => {
     assert.strictEqual((await get(url, "api/meta")).title, "mine")
     assert.strictEqual((await get(url, "api/filesystem/file?path=a.txt")).content, "hello")
     assert.strictEqual(await end(), 130)
-    assert.deepStrictEqual(lie(runs), before)
+    assert.deepStrictEqual(entriesIn(runs), before)
   })
 
   it("shows the snapshots and the journal of a directory, and updates them while it runs", async () => {
@@ -90,13 +90,13 @@ describe("fs-algebra debug", () => {
     const common = ["--root", "root", "--journal", "work.journal"]
     await run(["write", "b.txt", ...common])
     const state = join(top, "state")
-    const before = [lie(root), lie(state)]
+    const before = [entriesIn(root), entriesIn(state)]
     const { end, url } = await running([...common, "--json"], true)
     const meta = await get(url, "api/meta")
     assert.deepInclude(meta, { kind: "workspace", title: "root", snapshots: 0, has_journal: true, problems: [] })
     assert.strictEqual((await get(url, "api/filesystem/history?path=b.txt"))[0].what, "write")
     // Looking at the directory creates no store.
-    assert.deepStrictEqual([lie(root), lie(state)], before)
+    assert.deepStrictEqual([entriesIn(root), entriesIn(state)], before)
     await run(["snapshot", "--tag", "now", "--root", "root"])
     const [snapshot] = await get(url, "api/snapshots")
     assert.strictEqual(snapshot.tag, "now")

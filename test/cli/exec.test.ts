@@ -1,4 +1,4 @@
-/** `exec`, and other commands on `--backend container`, with an engine that records its calls. */
+/** Tests `exec` and `--backend container` with an engine that records its calls. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -252,7 +252,7 @@ describe("exec", () => {
     ["with an invalid variable", ["exec", "--image", "a", "--env", "A", "--", "x"], /NAME=VALUE/],
     ["with a limit of 0 processes", ["exec", "--image", "a", "--pids", "0", "--", "x"], /at least 1/],
     ["with a timeout of 0", ["exec", "--image", "a", "--timeout", "0", "--", "x"], /less than 1/]
-  ] as const)("reports wrong usage %s, and starts no container", ([, args, message]) =>
+  ] as const)("reports wrong usage %s, and runs no command", ([, args, message]) =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(args)
       assert.strictEqual(ran.code, 2, ran.err)
@@ -285,7 +285,7 @@ describe("exec", () => {
 })
 
 describe("--backend container", () => {
-  it.effect("runs every command on the files of the directory", () =>
+  it.effect("runs a filesystem command on the files of the directory", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["cat", "a.txt", "--backend", "container", "--image", "a"])
       assert.strictEqual(ran.code, 0, ran.err)

@@ -1,4 +1,4 @@
-/** Mistakes of new users. Each is reported precisely and with a hint. */
+/** Tests that common mistakes of new users are reported precisely and with a hint. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

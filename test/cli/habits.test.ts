@@ -1,4 +1,4 @@
-/** Flags and words that users know from ls, grep, cp and other shell tools. */
+/** Tests flags and words that users know from ls, grep, cp and other shell tools. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Ran, shell } from "./terminal.ts"

@@ -1,4 +1,4 @@
-/** Searches skip files that git ignores unless a path or --no-ignore names them. */
+/** Tests that searches skip the files that git ignores, unless a path names them or --no-ignore is given. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { shell } from "./terminal.ts"

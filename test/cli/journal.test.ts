@@ -351,7 +351,7 @@ describe("the help of journal", () => {
           .filter((line) => line.startsWith(`  fs-algebra journal ${name} `))
         assert.isAbove(examples.length, 0)
         for (const example of examples) {
-          // The current directory is the default root, so the journal must be outside of it.
+          // The current directory is the default root, so the journal must be outside of the current directory.
           assert.match(example, / \.\.\/work\.journal/)
           const words = example
             .replace(/ \| .*$/, "")
@@ -469,7 +469,7 @@ describe("journal verify", () => {
 })
 
 describe("journal compact", () => {
-  it.live("removes the oldest entries, after which verify and undo still work", () =>
+  it.live("removes the oldest entries and keeps the positions of the others, so that verify and undo still work", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -482,6 +482,8 @@ describe("journal compact", () => {
       const ran = yield* here.run(["journal", "undo", "work", "--to", "2"])
       assert.strictEqual(ran.code, 3, ran.err)
       assert.include(ran.err, "compacted")
+      const beyond = yield* here.run(["journal", "undo", "work", "--to", "999"])
+      assert.include(beyond.err, `no position 999: the last position of the journal is ${position}\n`)
       done(yield* here.run(["journal", "undo", "work", "--to", "4"]))
       assert.isAbove(yield* last(here), position)
     })

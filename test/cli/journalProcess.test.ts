@@ -39,7 +39,7 @@ const start = (cwd: string, args: ReadonlyArray<string>): Started => {
       }
       waiting.push(look)
       look()
-      void ended.then(() => reject(new Error(`it ended without having printed ${text}: ${out}${err}`)))
+      void ended.then(() => reject(new Error(`the command ended before it printed ${text}: ${out}${err}`)))
     })
   return { child, printed, ended }
 }

@@ -16,7 +16,7 @@ describe("mcp", () => {
     readonly error?: { readonly code: number }
   }
 
-  /** Starts the server, sends the requests and hangs up. */
+  /** Starts the server, sends the requests and closes its input. */
   const asked = Effect.fnUntraced(function* (args: ReadonlyArray<string>, ...calls: ReadonlyArray<readonly [string, object]>) {
     const { run } = yield* shell(files)
     const clientInfo = { name: "t", version: "1" }
@@ -228,6 +228,7 @@ describe("mcp", () => {
         const ended = yield* asked(args)
         assert.strictEqual(ended.code, code, args.join(" "))
         assert.include(ended.err, said)
+        assert.match(ended.err, /^hint: /m)
         assert.isUndefined(ended.init)
       }
     })

@@ -17,7 +17,7 @@ const plain = {
 } as const
 
 describe("the fast parser of mcp arguments", () => {
-  it("gives plain arguments the same meaning as the full command line does", () => {
+  it("parses the common arguments", () => {
     assert.deepStrictEqual(parseMcpArguments(["mcp"]), { roots: [], backend: "host", input: plain })
     assert.deepStrictEqual(
       parseMcpArguments([

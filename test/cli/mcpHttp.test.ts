@@ -63,8 +63,7 @@ const post = (headers: Record<string, string>, method = "POST") =>
   })
 
 describe("a client of the official SDK over HTTP", () => {
-  it("connects to a server that listens on the loopback address only", () =>
-    assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/mcp$/))
+  it("connects to a server on the loopback address", () => assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/mcp$/))
 
   for (const [claim, script] of Object.entries(scripts)) {
     it(claim, async () => {
@@ -153,8 +152,8 @@ describe("an HTTP or stdio server", () => {
   )
 
   /**
-   * Scenarios that a file server does not support: it never asks a model or a person, and reports changes only over
-   * standard input.
+   * Scenarios that a file server does not support. The server never asks a model or a person, and reports changes only over
+   * standard output.
    */
   const without: ReadonlyArray<string> = [
     "elicitation-sep1034-defaults",

@@ -1,4 +1,4 @@
-/** `--mount`: its syntax, its effect, and its error messages. */
+/** Tests the syntax, the effect and the error messages of `--mount`. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"

@@ -234,7 +234,7 @@ describe("fs-algebra serve", () => {
 })
 
 describe("a root that is a server", () => {
-  it.live("is accepted by every command", () =>
+  it.live("is accepted by every command that needs no directory of this machine", () =>
     Effect.gen(function* () {
       const cwd = yield* directory({ ...project, "archive/a.md": "from an archive\n" })
       const { url } = yield* serve(unix, { cwd })

@@ -1,4 +1,4 @@
-/** `fs-algebra serve --store` without `--workspace`: one server for all workspaces of a store. */
+/** Tests `fs-algebra serve --store` without `--workspace`, which serves all workspaces of a store. */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
@@ -101,7 +101,7 @@ describe("fs-algebra serve --store", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("requires the token for every workspace and every name, and holds --read-only and --deny", () =>
+  it.live("requires the token for every workspace and every name, and enforces --read-only and --deny", () =>
     Effect.gen(function* () {
       const {
         at,

@@ -56,7 +56,7 @@ const passwordServer = (hostKey: string, user: string, password: string) =>
   )
 
 describeSftp("a root sftp://…", () => {
-  it.live("is a directory of an SSH server in every command", () =>
+  it.live("is a directory of an SSH server in ls, write, grep, mcp, serve and debug", () =>
     Effect.gen(function* () {
       const { cwd, env, root } = yield* served({ "files/a b.txt": "one\n" })
       const listed = yield* run(["ls", "--root", root], { cwd, env })

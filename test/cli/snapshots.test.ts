@@ -478,8 +478,7 @@ describe.runIf(hasGit)("the command restore", () => {
 })
 
 /**
- * A tree with every kind of change that a patch can express; binary files are left out, because a patch would lack
- * their bytes.
+ * A tree for changes of many kinds. It has no binary files, because a patch would lack their bytes.
  */
 const texts: Files = {
   "plain.txt": `${Array.from({ length: 60 }, (_, i) => `line ${i}`).join("\n")}\n`,

@@ -14,6 +14,10 @@ import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.
 import { Unavailable } from "../../src/model/FsError.ts"
 import * as Stores from "../../src/repository/Stores.ts"
 
+/** Splits an example as a shell does: up to a pipe or a redirection, without the quotes. */
+export const words = (line: string): ReadonlyArray<string> =>
+  [...line.replace(/ [|<>] .*$/, "").matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) => word.replace(/['"]/g, ""))
+
 export interface Ran {
   readonly code: number
   readonly out: string
@@ -33,7 +37,7 @@ export interface RunOptions extends Partial<Omit<ScreenShape, "write" | "warn" |
   /** The number of writes after which the reader exits. */
   readonly closesAfter?: number | undefined
   readonly statuses?: Array<string> | undefined
-  /** The pattern of a line on standard error after which Ctrl-C is pressed. */
+  /** The pattern of a line on standard error after which the command is interrupted, as by Ctrl-C. */
   readonly endsAt?: RegExp | undefined
   /** @default the filesystem of the shell, whatever the root */
   readonly host?: OpenHost | undefined
@@ -44,7 +48,7 @@ export interface RunOptions extends Partial<Omit<ScreenShape, "write" | "warn" |
 const noEngine: OpenContainer = () =>
   Layer.effectContext(Effect.fail(new Unavailable({ operation: "Container", path: ".", detail: "podman is not installed" })))
 
-/** Examples in the help and the guides name stores of no machine, so without a directory, all stores are empty. */
+/** Opens an empty store for each address. Examples in the help and the guides name stores that do not exist. */
 const emptyStores: OpenStores = () => Effect.succeed(Stores.layerMemory)
 
 const encoder = new TextEncoder()

@@ -46,6 +46,8 @@ describe("humanise", () => {
     assert.strictEqual(humanise.duration(12_000_000n), "12 ms")
     assert.strictEqual(humanise.duration(3_400_000_000n), "3.4 s")
     assert.strictEqual(humanise.duration(125_000_000_000n), "2 min 5 s")
+    assert.strictEqual(humanise.duration(119_700_000_000n), "2 min 0 s")
+    assert.strictEqual(humanise.duration(59_970_000_000n), "1 min 0 s")
     assert.strictEqual(humanise.mode(0o754), "rwxr-xr--")
   })
 })

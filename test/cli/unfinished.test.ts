@@ -1,5 +1,5 @@
 /**
- * Commands in a directory in which a process was killed while it changed several files, and in a directory that an
+ * Tests commands in a directory in which a process was killed while it changed several files, and in a directory that an
  * attacker prepared.
  */
 import { assert, describe, it } from "@effect/vitest"
@@ -96,7 +96,7 @@ const shownOf = ({ code, out }: Ran): string =>
 
 describe("a command over a directory with an unfinished transaction", () => {
   for (const [name, run] of commands) {
-    it.live(`${name} completes the transaction before it shows the tree, and reports it`, () =>
+    it.live(`${name} completes the transaction before it shows the tree, and reports the completion`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const { all, top } = yield* moments
@@ -162,7 +162,7 @@ describe("a forged record of a transaction in a directory", () => {
   const step = { path: ".git/hooks/pre-commit", region: 0, slot: 0, next: "file", keeps: false }
   const journal = JSON.stringify({ version: 1, regions: [{ path: ".", isFlat: false }], steps: [step], modes: [] })
 
-  it.live("is ignored by every command, which then installs no file", () =>
+  it.live("is ignored by ls, snapshot, snapshots and mcp, which install no file", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = join(yield* fastDirectory, "root")

@@ -1,4 +1,4 @@
-/** Workspaces on a NATS server on the command line, with and without credentials. */
+/** Tests commands on workspaces of a NATS server, with and without credentials. */
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { assert, it } from "@effect/vitest"
@@ -55,7 +55,7 @@ describeNats("workspaces on NATS", () => {
     })
   )
 
-  it.live("take a token, refuse credentials in the address, and fail soon without a server", () =>
+  it.live("take a token, refuse credentials in the address, and fail without a server", () =>
     Effect.gen(function* () {
       const server = yield* Effect.promise(() => startServer({ more: `authorization { token: "token-7f31" }` }))
       const cwd = yield* directory({})

@@ -1,4 +1,4 @@
-/** Workspaces in Postgres on the command line, with and without a password. */
+/** Tests commands on workspaces in Postgres, with and without a password. */
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
@@ -62,7 +62,7 @@ describePostgres("workspaces in Postgres", () => {
     })
   )
 
-  it.live("fail if the server is gone, and change nothing in a database without a store", () =>
+  it.live("fail if no server listens, and change nothing in a database without a store", () =>
     Effect.gen(function* () {
       const { url } = yield* Effect.promise(server)
       const cwd = yield* directory({})

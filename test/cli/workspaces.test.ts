@@ -1,4 +1,4 @@
-/** Workspaces of a store on the command line: the commands of `workspaces`, and other commands with `--store` and `--workspace`. */
+/** Tests the commands of `workspaces`, and other commands with `--store` and `--workspace`. */
 import { assert, describe, it } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
@@ -560,7 +560,7 @@ describe("gc", () => {
 })
 
 describe("a server of a workspace", () => {
-  it.live("serves it to remote clients, which see the commits of other processes", () =>
+  it.live("serves the workspace to remote clients, which see the commits of other processes", () =>
     Effect.gen(function* () {
       const cwd = yield* directory({})
       const at = (...args: ReadonlyArray<string>) => runProcess(args, { cwd })

@@ -1,4 +1,4 @@
-/** The configurations that the README and the guide to agents give for MCP clients are started as they are written, and used. */
+/** Starts MCP servers with the configurations of the guide to agents, and uses them with a client. */
 import { assert, describe, it } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
@@ -25,7 +25,7 @@ const bodiesOf = (document: string, language: string) =>
 /** The absolute path in the guide's example, which the tests replace by the path of a project. */
 const example = "/home/me/project"
 
-// The README repeats one of these.
+// The README repeats one of these configurations.
 const configurations = [
   ...bodiesOf(guide, "json").map((body) => inJson(body).mcpServers.files),
   ...bodiesOf(guide, "toml").map((body) => inToml(Result.getOrThrow(Toml.parse(body))).mcp_servers.files)

@@ -128,7 +128,7 @@ console.log(await Effect.runPromise(failing), Direct.layer === InMemory.layer)
     run("npx", "tsc", "-p", ".")
   })
 
-  it("has the licenses of the libraries in its command line", () => {
+  it("contains the licenses of the libraries that its command line bundles", () => {
     assert.match(readFileSync(join(scratch, "node_modules/fs-algebra/dist/cli/LICENSES.txt"), "utf8"), /^# effect /m)
   })
 

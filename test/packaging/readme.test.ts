@@ -1,39 +1,35 @@
-/**
- * Checks the commands and configurations of the README and the guides. documentation/guides.test.ts runs their
- * programs.
- */
+/** Checks the commands of the README and the guides. documentation/guides.test.ts runs their programs. */
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync, spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import { shell } from "../cli/terminal.ts"
+import { shell, words } from "../cli/terminal.ts"
 import { documents, fencesOf, proseOf, root, rowsOf, sectionsOf, textOf } from "../documentation/markdown.ts"
 import { bin, machine } from "./machine.ts"
 
-/** Commands that are not run, with the reason; all others are run unchanged. */
+/** Commands that no test here runs, with the reason. */
 const reasons: ReadonlyArray<readonly [pattern: RegExp, why: string]> = [
   [/^npm ci\b/m, "installs this project, and runs all of its tests"],
   [/^npm (?:init|install)\b/m, "needs the registry; test/packaging/pack.test.ts installs the package"],
   [/^fs-algebra debug\b/m, "serves until it is stopped; test/debug runs it"],
   [/^fs-algebra serve\b/m, "serves until it is stopped; test/cli/serve.test.ts runs it"],
-  [/^fs-algebra mcp\b/m, "serves until it is stopped; test/cli/mcpStdio.test.ts runs it"],
-  [/^npm run bench\b/m, "takes minutes"]
+  [/^fs-algebra mcp\b/m, "serves until it is stopped; test/cli/mcpStdio.test.ts runs it"]
 ]
 
 describe("the shell commands of the documentation", () => {
   const all = documents.flatMap(fencesOf).filter(({ language }) => language === "sh")
 
-  it("are found, among them the commands that these tests do not run", () => {
+  it("include each command that these tests do not run", () => {
     assert.isAbove(all.length, 30)
-    for (const [pattern] of reasons.slice(0, 3))
+    for (const [pattern] of reasons)
       assert.isTrue(
         all.some(({ body }) => pattern.test(body)),
         String(pattern)
       )
   })
 
-  /** The fences of a document run in order on one machine. */
+  /** Documents whose commands run in order on one machine for each document. */
   const inOrder = documents.filter((document) => !document.endsWith("command-line.md"))
   for (const document of inOrder) {
     const { env, work } = machine()
@@ -53,10 +49,6 @@ describe("the shell commands of the documentation", () => {
       })
     }
   }
-
-  /** Splits an example as a shell would, up to a pipe or a redirection, without quotes. */
-  const words = (line: string): ReadonlyArray<string> =>
-    [...line.replace(/ [|<>] .*$/, "").matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) => word.replace(/['"]/g, ""))
 
   for (const { body, line } of all.filter(({ document }) => document.endsWith("command-line.md"))) {
     for (const typed of body.split("\n").filter((one) => one.startsWith("fs-algebra"))) {

@@ -40,7 +40,7 @@ const stat = { kind: "file", isFile: true, isDirectory: false, sizeBytes: 4096 }
 const fullStat = { ...stat, createdAt: now, modifiedAt: now, mode: 0o644, isSymlink: false, identity: "1:2" }
 const bytes = Uint8Array.of(1, 2, 3)
 
-/** Values that no field of a stat, and no answer, may have everywhere. */
+/** Values that most answers, and most fields of an answer, must not have. */
 const odd: ReadonlyArray<unknown> = [
   undefined,
   null,
@@ -66,7 +66,7 @@ const odd: ReadonlyArray<unknown> = [
   stat,
   { stat, bytes },
   { ...stat, unknown: 1 },
-  // A worker thread can send an array with names.
+  // A worker thread can send an array with named properties.
   Object.assign([], stat),
   Object.assign([], { _tag: "Success", value: bytes })
 ]
@@ -159,7 +159,7 @@ describe("answers of the server", () => {
     }
   })
 
-  it("with a name of Object.prototype are no answers", () => {
+  it("with a name of Object.prototype are refused", () => {
     for (const json of ['{"__proto__":{"_tag":"Success","value":null}}', '{"_tag":"Success","constructor":null}']) {
       const [ours, ofSchema] = decoders("port.stat")
       const result = ours!(JSON.parse(json))

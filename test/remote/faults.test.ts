@@ -181,7 +181,7 @@ describe("a remote filesystem whose server or connection fails", () => {
     })
   )
 
-  it.live("a slow server receives many large writes at once completely, and Node prints no warning", () =>
+  it.live("a slow server receives many concurrent large writes completely, and Node prints no warning", () =>
     Effect.gen(function* () {
       const local = yield* memory
       const [address, at] = [yield* unixAddress, yield* unixAddress]
@@ -207,7 +207,7 @@ describe("a remote filesystem whose server or connection fails", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a read continues after the connection was lost", () =>
+  it.live("a read succeeds after the connection was lost", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.write("a.txt", "text")
@@ -258,7 +258,7 @@ describe("a remote filesystem whose server or connection fails", () => {
 })
 
 describe("a server of a filesystem:", () => {
-  it.live("malformed frames stop neither the server nor other connections", () =>
+  it.live("malformed messages stop neither the server nor other connections", () =>
     Effect.gen(function* () {
       const local = yield* memory
       yield* local.write("a.txt", "text")

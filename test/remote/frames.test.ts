@@ -39,7 +39,7 @@ const error = (run: () => unknown): Error & { readonly _tag?: string } => {
   } catch (error) {
     return error as Error
   }
-  throw new Error("it did not fail")
+  throw new Error("the call did not fail")
 }
 
 const closes = "MaxBufferSizeExceeded"
@@ -107,7 +107,7 @@ describe("frames", () => {
     }
   })
 
-  it("release the bytes of the transport once they are copied, if the transport owns them", () => {
+  it("release received bytes once they are copied, if nobody else uses them", () => {
     const long = new Uint8Array(200_000).map((_, index) => index)
     const messages = [message, { name: "a", values: [long] }, message]
     const bytes = concatenate(messages.map((message) => framed(encode(message))))
@@ -158,7 +158,7 @@ describe("frames", () => {
     assert.lengthOf(parser().decode(frame({ json, content: 1, rest: "x" })), 1)
   })
 
-  it("that announce too many bytes close the connection immediately", () => {
+  it("that announce too many bytes are refused immediately, with the error that closes a connection", () => {
     for (const [jsonBytes, content] of [
       [0xffff_ffff, 0xffff_ffff],
       [2, 0xffff_ffff],
@@ -175,7 +175,7 @@ describe("frames", () => {
     assert.strictEqual(error(() => small.decode(framed({ text: "x".repeat(1000) })))._tag, closes)
   })
 
-  it("reserve no memory for an announced length", () => {
+  it("reserve little memory for an announced length", () => {
     const before = process.memoryUsage().arrayBuffers
     const readers = Array.from({ length: 100 }, () => parser())
     const bytes = frame({ content: Frames.maxFrameBytes - 100 })
@@ -184,7 +184,7 @@ describe("frames", () => {
     assert.lengthOf(readers, 100)
   })
 
-  it("that arrive byte by byte take no more memory than a whole frame", () => {
+  it("that arrive byte by byte take bounded memory", () => {
     const reader = parser()
     const size = 200_000
     const bytes = frame({ content: size, rest: "x".repeat(size) })

@@ -9,7 +9,7 @@ import { directory, inMemory, onDisk, posixHost } from "../conformance/filesyste
 import { isSoak, randomPrograms, runs } from "../runs.ts"
 import { anyPort, remoteAt, remoteInProcess, unixAddress } from "./transports.ts"
 
-/** The transports differ only in the way of a message, so the others run a share of the laws; the soak runs all. */
+/** Returns a share of the laws, because the transports differ only in how they carry messages. The soak runs all laws. */
 const oneIn = (share: number) => laws.filter((_, index) => isSoak || index % share === 0)
 
 suite("a remote filesystem in memory", remoteInProcess(inMemory), randomPrograms(runs(100), 1000))

@@ -1,4 +1,4 @@
-/** Every change of a filesystem as data, with the state that it must leave. */
+/** The changes of a filesystem as data, each with the states before and after the change. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../../src/filesystem/Filesystem.ts"

@@ -1,4 +1,4 @@
-/** The socket of a client whose connection is lost. */
+/** Tests the socket of a client whose connection is lost. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -131,7 +131,7 @@ describe("a filesystem over the standard streams of a program", () => {
     }
   })
 
-  it.live("is the root of any command with --root ssh://HOST/PATH", () =>
+  it.live("is the root of a command with --root ssh://HOST/PATH", () =>
     Effect.gen(function* () {
       const cwd = yield* directory({ "home/notes of mine/a.txt": "one\n" })
       mkdirSync(join(cwd, "bin"))

@@ -26,7 +26,7 @@ const answers = (address: string) =>
   )
 
 describe("the Unix socket of a server", () => {
-  it.live("may be used only by its owner, for any umask, and is removed with the server", () =>
+  it.live("may be used only by its owner, even with the umask 0, and is removed with the server", () =>
     Effect.gen(function* () {
       const address = yield* unixAddress
       const umask = process.umask(0)
@@ -133,11 +133,13 @@ describe("the Unix socket of a server", () => {
     Effect.gen(function* () {
       const address = yield* unixAddress
       const missing = yield* Effect.flip(Remote.listen(`unix:${dirname(pathOf(address))}/missing/a.sock`))
+      assert.strictEqual(missing._tag, "Unavailable")
       assert.include(missing.message, "ENOENT")
       if (process.geteuid?.() === 0) return
       chmodSync(dirname(pathOf(address)), 0o500)
       const denied = yield* Effect.flip(Remote.listen(address))
       chmodSync(dirname(pathOf(address)), 0o700)
+      assert.strictEqual(denied._tag, "Unavailable")
       assert.include(denied.message, "EACCES")
     }).pipe(Effect.scoped, Effect.provide(inMemory))
   )

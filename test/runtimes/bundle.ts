@@ -1,4 +1,4 @@
-/** Programs bundled for other runtimes, and a realm with only the globals of the web. */
+/** Bundles programs for the web, and runs scripts in a realm with only the globals of the web. */
 import { fileURLToPath } from "node:url"
 import { createContext, runInContext } from "node:vm"
 import { rolldown } from "rolldown"

@@ -1,5 +1,6 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { build } from "esbuild"
+import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -8,6 +9,8 @@ import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
 import { rolldown } from "rolldown"
 import { build as viteBuild, type Rolldown } from "vite"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as Remote from "../../src/remote/Remote.ts"
 import { embed } from "../runtime/embed.ts"
 import { inBareRealm } from "./bundle.ts"
 
@@ -62,7 +65,8 @@ console.log(JSON.stringify([modules.every((module) => Object.keys(module).length
 // Every value is used, so that no bundler drops one.
 const inMemory = `${all}
 import * as Effect from "effect/Effect"
-import { Filesystem, InMemory } from "fs-algebra"
+import { Filesystem, InMemory, Remote } from "fs-algebra"
+import * as NodeFs from "fs-algebra/adapters/NodeFs"
 const modules = { ${entrances.map((name, index) => `${JSON.stringify(name)}: m${index}`).join(", ")} }
 export const empty = Object.keys(modules).filter((name) => !Object.values(modules[name]).some((value) => value !== undefined))
 export const run = () =>
@@ -71,12 +75,25 @@ export const run = () =>
     yield* fs.write("a/b.txt", "hello")
     return yield* fs.readString("a/b.txt")
   }).pipe(Effect.provide(InMemory.layer()), Effect.runPromise)
+export const readRemote = (url, path) =>
+  Effect.runPromise(Effect.provide(Filesystem.Filesystem.use((fs) => fs.readString(path)), Remote.layerUrl(url)))
+export const writeChunks = (...chunks) =>
+  Effect.gen(function* () {
+    const { promises } = yield* NodeFs.make()
+    yield* Effect.promise(() => promises.writeFile("/a.txt", chunks))
+    return yield* Filesystem.Filesystem.use((fs) => fs.readString("a.txt"))
+  }).pipe(Effect.provide(InMemory.layer()), Effect.runPromise)
 `
 
 interface Web {
   readonly empty: ReadonlyArray<string>
   readonly run: () => Promise<string>
+  readonly readRemote: (url: string, path: string) => Promise<string>
+  readonly writeChunks: (...chunks: ReadonlyArray<string>) => Promise<string>
 }
+
+/** The globals with which browsers make HTTP requests. */
+const http = { fetch, Headers, Request, Response, Blob, FormData }
 
 type Platform = "node" | "browser"
 
@@ -142,11 +159,20 @@ describe("the package in an application without its optional peers", () => {
       assert.deepStrictEqual(JSON.parse(answer), [true, [1, 1]])
     })
 
-    it(`loads every subpath and works in memory when ${name} bundles it for a browser`, async () => {
-      const { empty, run } = inBareRealm<Web>(await bundle("web.js", "browser"))
+    it(`loads every subpath except debug and works in memory when ${name} bundles it for a browser`, async () => {
+      const { empty, run, writeChunks } = inBareRealm<Web>(await bundle("web.js", "browser"))
       assert.deepStrictEqual([...empty], [])
       assert.strictEqual(await run(), "hello")
+      assert.strictEqual(await writeChunks("one,", "two"), "one,two")
     })
+
+    it.live(`reads a file of a server over HTTP when ${name} bundles it for a browser`, () =>
+      Effect.gen(function* () {
+        const { readRemote } = inBareRealm<Web>(yield* Effect.promise(() => bundle("web.js", "browser")), http)
+        const address = yield* Remote.listen("127.0.0.1:0")
+        assert.strictEqual(yield* Effect.promise(() => readRemote(`http://${address}`, "a.txt")), "over HTTP")
+      }).pipe(Effect.scoped, Effect.provide(InMemory.layer({ tree: { "a.txt": "over HTTP" } })))
+    )
   }
 
   it("has the bundle sizes that the guide states, and imports no module of Node in a browser bundle", async () => {

@@ -1,4 +1,4 @@
-/** The runtimes other than Node. */
+/** Runs programs in runtimes other than Node. */
 import { execFile } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"

@@ -1,4 +1,4 @@
-/** Functions of the text editor tool and the memory tool: checks of requests, errors in the provider's words, lines of text. */
+/** Shared functions of the text editor tool and the memory tool. They check requests, and read and change lines of text. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -76,6 +76,11 @@ const fields = {
 export type Request = Schema.Struct<typeof fields>["Type"]
 
 export type CommandTool = Definition<string, typeof fields, typeof Schema.Null, never>
+
+export interface CommandTools {
+  readonly view: CommandTool
+  readonly change: CommandTool
+}
 
 interface CommandToolOptions {
   readonly name: string

@@ -7,8 +7,8 @@ import * as FsPath from "../../model/FsPath.ts"
 import { whole } from "../../model/words.ts"
 import {
   type Commands,
-  type CommandTool,
   commandTool,
+  type CommandTools,
   countLines,
   fail,
   insertLines,
@@ -58,7 +58,7 @@ const numberLines = (lines: ReadonlyArray<string>, first: number): string =>
 
 const noSuchPath = (path: string) => fail(`The path ${path} does not exist. Please provide a valid path.`)
 
-/** Sums the sizes of the files below a directory. */
+/** Sums the sizes of the files below a directory. Returns 0 if the walk fails. */
 const sizeBelow = ({ filesystem }: Call, path: FsPath.FsPath): Effect.Effect<number> =>
   Effect.orElseSucceed(
     Stream.runFold(
@@ -157,13 +157,8 @@ const insert = Effect.fnUntraced(function* (request: Request, call: Call, path: 
   return `The file ${shown} has been edited.`
 })
 
-export interface MemoryTools {
-  readonly view: CommandTool
-  readonly change: CommandTool
-}
-
 /** Makes the tools over a directory, which the model sees as /memories. Policies see the tool `view` as a tool that reads. */
-export const makeMemory = (directory: string): MemoryTools => {
+export const makeMemory = (directory: string): CommandTools => {
   const parse = (segments: ReadonlyArray<string>, shown: string, call: Call): Effect.Effect<FsPath.FsPath, ToolFailure> =>
     Effect.catchTags(call.path([directory, ...segments].join("/"), { blank: "root" }), {
       InvalidPath: ({ detail }) => fail(`The path ${shown} is not valid: ${detail}.`),

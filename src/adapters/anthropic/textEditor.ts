@@ -8,8 +8,8 @@ import { splitsPair } from "../../agent/text/fit.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import {
   type Commands,
-  type CommandTool,
   commandTool,
+  type CommandTools,
   countLines,
   fail,
   insertLines,
@@ -123,13 +123,8 @@ const touching =
       (path) => [{ access, path }]
     )
 
-export interface TextEditorTools {
-  readonly view: CommandTool
-  readonly change: CommandTool
-}
-
 /** Makes the tools of one session, with a history for `undo_edit`. Policies see the tool `view` as a tool that reads. */
-export const makeTextEditor = (name: string, maxCharacters?: number): TextEditorTools => {
+export const makeTextEditor = (name: string, maxCharacters?: number): CommandTools => {
   const history: Array<Edit> = []
   const remember = (edit: Edit): void => {
     history.push(edit)

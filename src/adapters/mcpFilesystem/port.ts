@@ -1,4 +1,4 @@
-/** The primitive operations of a filesystem, built from the tools of an MCP filesystem server. */
+/** Builds the primitive operations of a filesystem from the tools of an MCP filesystem server. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { FileStat } from "../../model/Entry.ts"

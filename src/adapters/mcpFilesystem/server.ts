@@ -55,7 +55,7 @@ export const faultOfClient = (error: McpClientError): Fault.Fault => {
   return { ...fault, cause: error }
 }
 
-/** Returns the fault for the error of a tool. The text begins with the code of an error of Node. */
+/** Returns the fault for the error of a tool. The text may begin with the code of an error of Node. */
 export const faultOfText = (text: string): Fault.Fault => {
   const code = /^[A-Z][A-Z0-9]*(?=: )/.exec(text)?.[0]
   const fault =
@@ -73,7 +73,7 @@ const isGone = (error: string): boolean => /^(?:ENOENT|ENOTDIR): /.test(error)
 const isUnresolved = (error: string): boolean =>
   /^(?:ELOOP: |Parent directory does not exist|Access denied - symlink target|Ambiguous Unicode)/.test(error)
 
-export const contentOf = (answer: Answer): Effect.Effect<Content, Fault.Fault> =>
+const contentOf = (answer: Answer): Effect.Effect<Content, Fault.Fault> =>
   answer.error === undefined ? Effect.succeed(answer.content) : Effect.fail(faultOfText(answer.error))
 
 export const textOf = (answer: Answer): Effect.Effect<string, Fault.Fault> =>

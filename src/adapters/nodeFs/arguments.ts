@@ -73,7 +73,7 @@ export const toOptions = <Options extends object>(value: unknown): Options & { r
   return options as Options
 }
 
-/** Encodes a name or a whole file as the caller wants it. */
+/** Encodes a name, a path or a link target as the caller wants it. */
 export const encodeName = (name: string, encoding: Encoding | null | undefined): string | Buffer =>
   encoding === "buffer"
     ? Buffer.from(name)
@@ -101,7 +101,7 @@ export const toMode = (value: unknown, name = "mode"): number => {
   return mode
 }
 
-/** Returns a time in milliseconds since 1970, or undefined for a negative or infinite time, for which Node uses the current time. */
+/** Returns a time in milliseconds since 1970, or `undefined` for a number of seconds for which Node uses the current time. */
 export const toMillis = (time: unknown): number | undefined => {
   if (time instanceof Date) return time.getTime()
   const seconds = typeof time === "string" && time.trim() !== "" ? Number(time) : time

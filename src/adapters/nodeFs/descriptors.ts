@@ -28,8 +28,8 @@ import { type BigIntStats, type Stats, toStats } from "./stats.ts"
 
 interface Descriptor {
   readonly flags: OpenFlags
-  /** The open file, or the directory that was opened. */
   readonly file: OpenFile | undefined
+  /** The directory that was opened. `file` is then `undefined`. */
   readonly directory: Entry | undefined
   position: number
 }
@@ -39,7 +39,7 @@ interface FileOptions {
   readonly mode?: unknown
 }
 
-/** The first descriptor. It is large, so that no descriptor is equal to a descriptor of the process. */
+/** The number before the first descriptor. It is large, so that no descriptor is equal to a descriptor of the process. */
 const firstDescriptor = 0x1000_0000
 const defaultFileMode = 0o666
 const writing: ReadonlyArray<Action> = ["write"]
@@ -47,7 +47,7 @@ const reading: ReadonlyArray<Action> = ["read"]
 const noBytes = new Uint8Array(0)
 const readSize = 0x10_0000
 
-/** Fails with EFBIG if no memory can hold the file. */
+/** Fails with EFBIG if the file is too large for the memory. */
 const withinMemory = <A>(effect: Effect.Effect<A, Failure>): Effect.Effect<A, Failure> =>
   Effect.catchDefect(effect, (defect) => (defect instanceof RangeError ? refuse("EFBIG") : Effect.die(defect)))
 

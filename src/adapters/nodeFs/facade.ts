@@ -32,7 +32,7 @@ import { Dirent, Stats } from "./stats.ts"
 type Call = (...args: ReadonlyArray<unknown>) => Effect.Effect<unknown, Error>
 type Callback = (error: Error | null, ...values: ReadonlyArray<unknown>) => void
 
-/** The system calls in Node's errors, for the calls whose name differs. ENOSYS uses them for a call that cannot run synchronously. */
+/** The system calls that ENOSYS errors name for some calls. For all other calls, these errors have the name of the call. */
 const syscalls: Readonly<Record<string, string>> = {
   readdir: "scandir",
   copyFile: "copyfile",

@@ -34,7 +34,7 @@ export interface OpenFile {
 }
 
 export interface OpenFiles {
-  /** Returns true if no file is open, so that no content is pending. */
+  /** Tests whether no file is open, so that no content is pending. */
   readonly isQuiet: () => boolean
   readonly at: (path: FsPath) => OpenFile | undefined
   readonly open: (path: FsPath, stat: FileStat, options: { readonly reads: boolean }) => Effect.Effect<OpenFile, FsError>
@@ -48,7 +48,7 @@ export interface OpenFiles {
   readonly publish: (file: OpenFile) => Effect.Effect<void, FsError>
   /** Writes the pending content of all files at or below a path. Returns true if anything was written. */
   readonly settle: (path: FsPath) => Effect.Effect<boolean, FsError>
-  /** Writes bytes to a file that is not open. The size limit is the limit of streams, not of whole writes. */
+  /** Writes bytes to a file of the backend. The size limit is the limit of streams, not of whole writes. */
   readonly replace: (path: FsPath, bytes: Uint8Array, mode: "create" | "overwrite" | "append") => Effect.Effect<void, FsError>
   readonly moved: (from: FsPath, to: FsPath) => void
   readonly removed: (path: FsPath) => void

@@ -111,8 +111,8 @@ export class BigIntStats extends Stats<bigint> {
 }
 
 /**
- * Returns the Stats of an entry. The backends have no owners, devices, access times and change times: owners and
- * devices are 0, and all times are the modification time.
+ * Returns the Stats of an entry. The backends have no owners, devices, access times and change times. So the owners are 0, the
+ * device is 1, and the access and change times are the modification time.
  */
 export const toStats = (stat: FileStat, isBigInt: boolean): Stats | BigIntStats => {
   const modified = stat.modifiedAt?.epochMilliseconds ?? 0

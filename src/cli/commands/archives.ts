@@ -34,9 +34,6 @@ import {
 } from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
 
-// Resolves the archive argument of a command. The argument is a standard stream, or a file on the machine, relative to the
-// working directory and not to the root. A flag or the file extension determines the format.
-
 type Format = "zip" | "tar"
 
 const standardStream = "-"
@@ -57,7 +54,7 @@ const formatOf = (file: string, givenFormat: Format | undefined): Effect.Effect<
   return Effect.fail(usage(`"${file}" ends neither in .zip nor in .tar`, "Give its format: --format zip or --format tar."))
 }
 
-/** Tests whether the file name is that of a compressed tar, which can be imported but not exported. */
+/** Tests whether a name is that of a compressed tar, which import reads but export does not write. */
 const isCompressed = (file: string): boolean => /\.(tgz|tar\.gz)$/i.test(file)
 
 const archiveError = (tag: "NotFound" | "AlreadyExists" | "NotAFile", file: string, what: string, hint: string): Complaint =>
@@ -187,7 +184,7 @@ the current directory, not to the root; - is standard output. The file appears o
     if (given === undefined && isCompressed(file)) {
       return yield* usage(
         `"${file}" is the name of a compressed tar, but export does not compress`,
-        "Name it .tar, or compress the output: fs-algebra export - --format tar | gzip > FILE."
+        "Name the file .tar, or compress the output: fs-algebra export - --format tar | gzip > FILE."
       )
     }
     if (manifest && format === "tar") {

@@ -41,7 +41,7 @@ interface Side {
 }
 
 interface Patch {
-  /** The content as text; empty for directories, which git does not track. */
+  /** The patch, with one character per byte. It is empty for directories, which git does not track. */
   readonly text: string
   readonly linesAdded: number
   readonly linesRemoved: number
@@ -166,7 +166,7 @@ const Difference = Schema.Struct({
 interface Compared {
   readonly change: typeof Change.Type
   readonly patch: Patch
-  /** True if the entry is a directory. git does not show changes of directories. */
+  /** True if no side is a file or a link. git does not show such changes. */
   readonly isDirectory: boolean
 }
 

@@ -47,8 +47,8 @@ const makeStreams = Effect.fnUntraced(function* (readsInput: boolean, isCollecte
   const failed = yield* Deferred.make<never, OutputFailed | IoError>()
   let endsLine = true
   const onOutput: ExecOptions["onOutput"] = (bytes, stream) => {
-    // The reader of the output has gone. Wait here until the reported failure interrupts the command.
     if (stream === "stdout") {
+      // After a failed write, wait until the race with `failed` interrupts the command.
       return Effect.catch(screen.write(bytes), (error) => Effect.andThen(Deferred.fail(failed, error), Effect.never))
     }
     endsLine = bytes.at(-1) === newline

@@ -28,7 +28,7 @@ const reportContinuation = Effect.fnUntraced(function* (
 ) {
   if (!result.truncated) return
   const { yellow } = errorStyle(yield* Screen)
-  // Without a cursor, `--after` cannot continue the search.
+  // Without a cursor, and after `--max 0`, `--after` would not continue the search.
   const continueHint = result.next === undefined || max === 0 ? "" : `; continue with --after ${quote(result.next)}`
   yield* writeRemark(`${yellow("more:")} there are more results than --max allows${continueHint}`, {
     truncated: true,
@@ -109,7 +109,7 @@ const formatPiped = (look: TextStyle): ListFormat<GrepMatch> =>
 const emphasizeMatch = (look: TextStyle, text: string, start: number, end: number): string =>
   look.text(text.slice(0, start)) + look.red(look.bold(look.text(text.slice(start, end)))) + look.text(text.slice(end))
 
-/** The largest number of terminal rows for one line. A longer line is cut to the part around its match. */
+/** The largest number of terminal rows for one line. A longer line is cut, a matching line around its match. */
 const maxRowsPerLine = 4
 
 const cutAroundMatch = (look: TextStyle, { lineContent, matchEnd, matchStart }: GrepMatch, columns: number): string => {

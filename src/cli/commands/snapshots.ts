@@ -150,8 +150,7 @@ const show = Effect.fnUntraced(function* ({ directory, snapshots }: Store, max: 
   const { bytes } = yield* snapshots.stats
   const screen = yield* Screen
   const { dim, name } = errorStyle(screen)
-  yield* screen.warn(dim(`${humanise.count(all.length, "snapshot")}, ${humanise.bytes(bytes)} in ${name(directory)}`))
-  return all.length
+  return yield* screen.warn(dim(`${humanise.count(all.length, "snapshot")}, ${humanise.bytes(bytes)} in ${name(directory)}`))
 })
 
 const snapshotsToForget = Effect.fnUntraced(function* (store: Store, names: ReadonlyArray<string>, keep: number | undefined) {

@@ -7,7 +7,6 @@ import * as Argument from "effect/cli/Argument"
 import { statSync } from "node:fs"
 import type { Entry, Scrivener } from "../../journal/Journal.ts"
 import { type Complaint, hostPathError, usage } from "../exit.ts"
-import * as humanise from "../humanise.ts"
 import { hostPathOf, kindOfHostPath } from "../paths.ts"
 import type { Screen } from "../screen.ts"
 
@@ -16,7 +15,7 @@ export const checkPosition = Effect.fnUntraced(function* (journal: Scrivener<Ent
   const last = yield* journal.last
   if (position <= last) return last
   return yield* usage(
-    `there is no position ${position}: the journal has ${humanise.count(last, "entry")}`,
+    `there is no position ${position}: the last position of the journal is ${last}`,
     "List the entries with journal show; position 0 is before the first entry."
   )
 })

@@ -6,7 +6,7 @@ import { type Compacted, type Verified, verify as verifyFile } from "../../journ
 import type { JournalError } from "../../journal/errors.ts"
 import { soundPartHint } from "../advice.ts"
 import { withProgress, writeDocument } from "../answer.ts"
-import { Complaint, notAsWrittenCode, usage } from "../exit.ts"
+import { Complaint, damagedCode, usage } from "../exit.ts"
 import * as humanise from "../humanise.ts"
 import type { TextStyle } from "../look.ts"
 import { existingJournal } from "./file.ts"
@@ -65,7 +65,7 @@ const corruptComplaint = (file: string, { _tag, detail, operation, position, rea
     error: { _tag, operation, reason, detail, ...(position !== undefined && { position }) },
     message: `"${file}" is damaged: ${detail}`,
     hint: position === undefined ? "Give a journal that --journal FILE recorded." : soundPartHint(position),
-    code: notAsWrittenCode
+    code: damagedCode
   })
 
 const incompleteComplaint = (file: string, { damaged, missing }: Verified["contents"]): Complaint =>
@@ -73,7 +73,7 @@ const incompleteComplaint = (file: string, { damaged, missing }: Verified["conte
     error: { _tag: "JournalError", operation: "verify", reason: "corrupt", missing, damaged },
     message: `the contents of "${file}" are damaged: ${humanise.whole(missing)} missing, ${humanise.whole(damaged)} damaged`,
     hint: "The contents are stored beside the journal, in the directory FILE.contents.",
-    code: notAsWrittenCode
+    code: damagedCode
   })
 
 const formatVerification = (

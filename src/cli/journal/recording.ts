@@ -66,7 +66,7 @@ export const withRecording = <E, R>(
   )
 
 /**
- * Refuses `--journal` for a command whose changes cannot be recorded. An empty journal would suggest that nothing was changed.
+ * Refuses `--journal` for a command that records nothing. An empty journal would suggest that nothing was changed.
  */
 export const withoutJournalFlag = (why: string) =>
   refusing(({ command, journal }) =>
