@@ -68,12 +68,11 @@ const sectionOf = ({ about, examples, support: { name } }: Adapter): string =>
 
 export const pageOf = (all: ReadonlyArray<Adapter>): string => `# Adapters
 
-With an adapter, a program that expects another interface can use any filesystem of this library: in memory, on a host or in a container, with
-recording and snapshots. Some adapters do the opposite, and make a filesystem of another interface. Each adapter is a separate module. Install the
+With an adapter, a program that expects another interface can use any filesystem of this library. Some adapters do the opposite, and make a filesystem of another interface. Each adapter is a separate module. Install the
 package of an adapter before you use the adapter. The tests run with the version in the table.
 
 ${tableOf(all)}
-If the other interface permits a call and this library refuses it, such as a path that leads above the root, the call fails with an error of the other
+This library refuses some calls that another interface permits, such as a path that leads above the root. Such a call fails with an error of the other
 interface. Each example runs in an \`Effect.gen\`, with its adapter imported as a namespace. \`fs\` is a filesystem in memory. The
 [scoreboard](scoreboard.md) shows which laws of this library the filesystems of other packages keep.
 

@@ -64,13 +64,13 @@ This page shows which [laws](laws.md) of this library hold on filesystems of oth
 run was on ${date}.
 
 ${summary(rows)}
-Every other package is connected in the same way: an object with the interface of \`node:fs\` becomes effect's FileSystem, call by call, and
-\`Platform.fromFileSystem\` makes a filesystem of it. This backend writes a file under another name and then renames it, holds locks, and checks each
+Every other package is connected in the same way. An object with the interface of \`node:fs\` becomes effect's FileSystem, call by call.
+\`Platform.fromFileSystem\` makes a filesystem of this FileSystem. This backend writes a file under another name and then renames it, holds locks, and checks each
 component of a path for links. So a law is broken by the calls of the package, and not because the package lacks a call. A law also counts as broken
 if it does not end within 30 s. If a filesystem lacks an ability that a law needs, the law is not applicable, and does not count as held. The laws about
 the options of a backend are not run, because the options would be those of \`Platform.fromFileSystem\`.
 
-A broken law is not always a mistake of the package: the laws are promises of this library, and other packages do not make these promises. These
+A broken law is not always a mistake of the package: other packages do not make the promises of this library. These
 packages document a meaning that differs from the laws:
 
 ${documented.join("")}

@@ -134,7 +134,7 @@ export const subjects: ReadonlyArray<Subject> = [
     version: versionOf("unionfs"),
     how: "a `Union` of two volumes of memfs; the root exists in both",
     documented:
-      "if a call fails in the volume that was added last, it goes to the other volume, even if the failure is that a file exists; both volumes are memfs, so laws that memfs breaks are broken here too",
+      "A call that fails in the volume that was added last goes to the other volume, even if it fails because a file exists. Both volumes are memfs, so laws that memfs breaks are broken here too.",
     layer: overShape(union)
   },
   {
