@@ -47,6 +47,7 @@ describe.runIf(mountable)("a disk that is mounted read-only", () => {
         for (const path of ["d/f", "l", "empty"]) {
           const error = yield* Effect.flip(fs.move(`m/${path}`, "p/moved"))
           assert.deepInclude(error, { _tag: "AccessDenied", why: "readOnly" }, path)
+          assert.isFalse(Fs.existsSync(join(root, "p/moved")), path)
         }
         const { p: _, ...after } = picture(root)
         for (const [path, line] of Object.entries(before)) assert.strictEqual(after[path], line)
