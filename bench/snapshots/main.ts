@@ -212,7 +212,7 @@ z.close()`
         ])
       )
     )
-    check(places(empty).length === places(other).length)
+    check(places(empty).length === places(root).length)
   }
   await session.close()
   return [
