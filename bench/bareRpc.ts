@@ -1,4 +1,4 @@
-/** A bare server of effect/rpc on a Unix socket, which answers one call with a file: `bareRpc.ts ROOT SOCKET`. */
+/** A bare server of effect/rpc on a Unix socket. It returns a file's bytes, or its size and time: `bareRpc.ts ROOT SOCKET`. */
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

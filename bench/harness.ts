@@ -1,7 +1,7 @@
 /**
  * Each case runs in its own process. The two sides take turns in alternating order, so neither profits from what the
- * other has warmed or cleaned up. Answers are compared before anything is timed. Reports have medians and the ratio to
- * the baseline of the same run, never a time alone.
+ * other has warmed or cleaned up. Answers are compared before anything is timed. A report has the medians of both sides
+ * from the same run, and one figure with its target.
  */
 import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
@@ -18,7 +18,7 @@ export interface Case {
   /** The promise, as a bound on the figure below. */
   readonly target: string
   readonly bound: number
-  /** `ratio` is ours ÷ baseline; the overhead is in microseconds beyond it; `µs` is ours, for an absolute promise. */
+  /** `ratio` is ours ÷ baseline; the overhead is ours − baseline; `µs` is ours alone, for an absolute promise. */
   readonly figure: "ratio" | "overhead µs" | "baseline ÷ ours" | "µs"
   /** Operations in a sample. */
   readonly count: number
@@ -45,15 +45,17 @@ export const check = (condition: boolean): void => {
   if (!condition) throw new Error("the two sides do not answer the same")
 }
 
-/** Runs a call many times; the next two run promises in sequence, and effects in one fiber. */
+/** Runs a call many times. */
 export const times = (run: () => unknown) => (count: number) => {
   for (let i = 0; i < count; i++) run()
 }
 
+/** Runs promises one after the other. */
 export const awaited = (run: () => Promise<unknown>) => async (count: number) => {
   for (let i = 0; i < count; i++) await run()
 }
 
+/** Runs an effect many times in one fiber. */
 export const effects = (operation: Effect.Effect<unknown, unknown>) => (count: number) =>
   Effect.runPromise(
     Effect.gen(function* () {

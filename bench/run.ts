@@ -1,6 +1,6 @@
 /**
- * `npm run bench [-- MODULE...]` runs each case in a new process and prints a table. `-- search ...` and `-- snapshots
- * ...` measure whole trees, `-- mcp ...` the MCP server.
+ * `npm run bench [-- MODULE...]` runs each case in a new process and prints a table. `npm run bench -- search`,
+ * `-- snapshots` and `-- mcp` are benches of their own.
  */
 import { readdirSync } from "node:fs"
 import { cpus } from "node:os"

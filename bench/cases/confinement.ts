@@ -1,6 +1,6 @@
 /**
- * The cost of confinement, which no exchange of directories and links can mislead: five directories deep, with a warm
- * cache.
+ * The cost of confinement: calls for a file five directories deep, with a warm cache. No exchange of directories and
+ * links can mislead a `race-free` root; the checked walk is that of a `best-effort` root.
  */
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"

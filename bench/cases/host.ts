@@ -143,7 +143,7 @@ export const cases: ReadonlyArray<Case> = [
       const before = process.memoryUsage().rss
       await ours()
       const high = process.memoryUsage().rss - before
-      if (high > 128 * 1024 * 1024) throw new Error(`the stream held ${high} bytes`)
+      if (high > 128 * 1024 * 1024) throw new Error(`the process grew by ${high} bytes during the stream`)
       return { ours: { name: "stream", run: ours }, baseline: { name: "createReadStream", run: baseline }, close }
     }
   }

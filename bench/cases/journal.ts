@@ -1,6 +1,6 @@
 /**
- * The cost of the journal: a recorded filesystem compared with a plain one, a branch with its leaf's filesystem, a
- * journal file with its bytes.
+ * The cost of the journal: a recorded filesystem compared with a plain one, a branch compared with its leaf's
+ * filesystem, and a journal file compared with plain writes of the same bytes.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -23,7 +23,7 @@ import { check, effects } from "../harness.ts"
 
 const temporary = () => mkdtempSync(join(tmpdir(), "fs-algebra-bench-"))
 
-/** Builds the services of a layer until the case is closed. */
+/** Builds the services of a layer, which stay open until the case is closed. */
 const opened = async <A>(layer: Layer.Layer<A, unknown>) => {
   const runtime = ManagedRuntime.make(Layer.fresh(layer))
   return { runtime, close: () => runtime.dispose() }
@@ -80,7 +80,7 @@ const recorded = (
 
 const roundTrip = (name: string, ask: (fs: Filesystem.Algebra) => Effect.Effect<unknown, unknown>): Case => ({
   name: `journal: round trip through memory, ${name}`,
-  target: "≤ 50 µs",
+  target: "≤ 50 µs beyond the leaf's filesystem",
   bound: 50,
   figure: "overhead µs",
   count: 1_000,

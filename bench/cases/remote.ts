@@ -1,6 +1,6 @@
 /**
  * A server process on a Unix socket, compared with the same directory in this process, and with a bare server of effect/rpc that
- * answers the same. The comparison with the bare server survives the load of the machine, which slows both.
+ * answers the same. The comparison with the bare server is meaningful under load too, because load slows both.
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import * as Effect from "effect/Effect"

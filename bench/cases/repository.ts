@@ -29,7 +29,7 @@ const temporary = () => mkdtempSync(join(tmpdir(), "fs-algebra-bench-"))
 
 type StoreServices = Context.Context<BlobStore | HeadStore>
 
-/** Opens layers until the case is closed. */
+/** Makes roots, and builds layers that stay open until the case is closed. */
 const opening = () => {
   const scope = Scope.makeUnsafe()
   const roots: Array<string> = []
@@ -99,7 +99,7 @@ const gitCapture = (gitDir: string, root: string): string => {
   return git(gitDir, root, "write-tree")
 }
 
-/** An operation on a large workspace and the same on a small one. */
+/** Runs an operation on a large workspace, and the same on a small one. */
 const whateverTheSize = (
   name: string,
   count: number,

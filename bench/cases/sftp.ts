@@ -1,6 +1,7 @@
 /**
- * Files of an SSH server, through its sftp-server over a pipe, beside the program `sftp` over the same pipe. Both copy the same
- * files, search them, or write them. Needs Debian's openssh-client and openssh-sftp-server, and has no cases without them.
+ * Files of an SSH server, through its sftp-server over a pipe, beside the program `sftp` with an sftp-server of its own. Both
+ * read, search, list or write the same files. Needs Debian's openssh-client and openssh-sftp-server, and has no cases
+ * without them.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

@@ -1,6 +1,6 @@
 /**
- * Starts of the built command line beside a node that does nothing, and the import of one layer beside the import of
- * effect. Run `npm run build` first.
+ * The start of the built command line beside that of a node that does nothing, and the import of one backend beside
+ * the import of effect. Run `npm run build` first.
  */
 import { execFileSync } from "node:child_process"
 import { existsSync } from "node:fs"

@@ -41,8 +41,8 @@ const isText = (bytes: Uint8Array): boolean => {
 
 /**
  * Finds the files whose contents may be searched differently for a reason; they are left out on all sides. ripgrep
- * stops at a NUL anywhere, but we look for one in the first 8,192 bytes, and treat invalid UTF-8 as binary where it
- * matches.
+ * stops at a NUL anywhere. We look for one in the first 8,192 bytes, and treat a file with a match as binary if it is
+ * not UTF-8.
  */
 export const notText = (root: string): ReadonlySet<string> => {
   const found = new Set<string>()
@@ -57,6 +57,6 @@ export const notText = (root: string): ReadonlySet<string> => {
   return found
 }
 
-/** Removes the lines of these files. */
+/** Removes the results in these files. */
 export const linesOutside = (left: ReadonlySet<string>, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
   left.size === 0 ? lines : lines.filter((line) => !left.has(line.slice(0, line.lastIndexOf(":"))))

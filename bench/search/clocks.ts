@@ -58,7 +58,7 @@ const machine = (): number | undefined => {
 /** Returns the KiB that were read from disks. */
 const disk = (): number => Number(/^pgpgin (\d+)/m.exec(read("/proc/vmstat") ?? "")?.[1] ?? 0)
 
-/** In KiB. If more was read from a disk during a sample, it does not measure a warm cache. */
+/** In KiB. A sample during which more was read from disks does not measure a warm cache. */
 const cold = 4096
 
 export interface Clocks {
@@ -77,7 +77,7 @@ export interface Spent {
   readonly ms: number
   /** Milliseconds of all threads and of child processes. */
   readonly cpuMs: number
-  /** True if a disk was read, or others used more than 6 % of this time (and more than the error of Linux's clocks). */
+  /** True if a disk was read, or others used more than 6 % of this time (and more than the error of the clocks). */
   readonly disturbed: boolean
 }
 

@@ -115,7 +115,7 @@ interface Made {
   readonly grow: (root: string, files: number) => void
 }
 
-/** Returns how many files a shape has in a run of `files`. */
+/** Returns how many files a shape has in a run of `files`, and what makes them. */
 const made = (shape: Exclude<Shape, "real">, files: number): Made => {
   const logFiles = Math.min(20, Math.max(1, Math.floor(files / 7500)))
   return {

@@ -1,4 +1,4 @@
-/** The walkers and globbers of npm and Node, each asked for all paths from the root as an array. */
+/** The walkers and globbers of npm and Node, each asked for all paths from the root as an array, and the plain search. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

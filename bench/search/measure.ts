@@ -55,8 +55,8 @@ const summary = (all: ReadonlyArray<Sample>): Timing => {
 }
 
 /**
- * Tests for seven undisturbed samples, or seven that took long together, because on a busy machine more samples tell no
- * more.
+ * Tests for seven undisturbed samples, or seven that took longer than 5 s together, since more of these say no more on
+ * a busy machine.
  */
 const enough = (samples: ReadonlyArray<Sample>, warm: Clocks.Spent): boolean => {
   if (warm.ms > longSampleMs) return samples.length >= 3

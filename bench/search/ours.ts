@@ -36,12 +36,6 @@ const treeOf = (directory: string): Branch => {
 
 export const inMemory = (root: string): Promise<Ours> => open(InMemory.layer({ tree: treeOf(root) }))
 
-/**
- * Makes a search use only the calling thread, once there is an option for it. Until then, the comparison with one
- * thread of ripgrep is left out.
- */
-export const inline = undefined as (<A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) | undefined
-
 /** Collects or only counts the values of a stream, and notes when the first of them came. */
 const drained = <A, E>(stream: Stream.Stream<A, E>, into?: Array<A>): Effect.Effect<Outcome, E> =>
   Effect.suspend(() => {
@@ -114,21 +108,6 @@ export const grep = (self: Ours, { pattern, ...options }: Question): ReadonlyArr
       id: "ours-stream",
       name: "fs.grepStream, counted",
       run: () => self.run(drained(stream)),
-      answer: async () => placed(await collected(self, stream))
-    }
-  ]
-}
-
-/** Returns the stream on the calling thread only, if there is an option for it. */
-export const grepInline = (self: Ours, { pattern, ...options }: Question): ReadonlyArray<Peer> => {
-  if (inline === undefined) return []
-  const stream = self.fs.grepStream(pattern, options)
-  const once = inline(drained(stream))
-  return [
-    {
-      id: "ours-inline",
-      name: "fs.grepStream on one thread, counted",
-      run: () => self.run(once),
       answer: async () => placed(await collected(self, stream))
     }
   ]

@@ -1,4 +1,4 @@
-/** The Markdown of a run: the targets, then each table with its picture. */
+/** The parts of a report in Markdown: a table with its picture, and the list of all targets. */
 import type { Bar } from "./chart.ts"
 import { draw } from "./chart.ts"
 import { isOurs } from "./peer.ts"

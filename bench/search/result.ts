@@ -10,7 +10,7 @@ export interface Row {
   readonly wrong: ReadonlyArray<string>
   readonly timing?: Timing
   readonly delay?: Delay
-  /** MiB beyond an idle process; absent for work in another process. */
+  /** MiB beyond an idle process; absent if the answer never reaches this process. */
   readonly memory?: number
 }
 

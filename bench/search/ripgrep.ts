@@ -1,6 +1,6 @@
 /**
- * ripgrep as a process, in two ways. Its output goes to a file, which is the least work for it; some tools detect
- * /dev/null. Or it runs as the tools of agents use it, with `--json` parsed by the client.
+ * ripgrep as a process, in two ways. Its output goes to a file, which is the least work for it, and not to /dev/null,
+ * which some tools detect. Or it runs as the tools of agents use it, with `--json` parsed by the client.
  */
 import { rgPath } from "@vscode/ripgrep"
 import { spawn, spawnSync } from "node:child_process"
@@ -25,7 +25,7 @@ const known = (id: Ripgrep["id"], origin: string, path: string): ReadonlyArray<R
 /** The system's ripgrep, if there is one, comes first and is the baseline. */
 export const installed: ReadonlyArray<Ripgrep> = [...known("rg", "system", "/usr/bin/rg"), ...known("npm-rg", "npm", rgPath)]
 
-export interface How {
+interface How {
   /** Flags beside the fixed ones. @default everything: hidden and ignored files too */
   readonly which?: ReadonlyArray<string>
   /** @default 2 */
@@ -57,8 +57,6 @@ const toFile = (rg: Ripgrep, root: string, flags: ReadonlyArray<string>) => {
 
 const counted = (threads: number): string => `${threads} thread${threads === 1 ? "" : "s"}`
 
-const suffix = (threads: 1 | 2): string => (threads === 1 ? "1" : "")
-
 const split = (text: string, separator: string): ReadonlyArray<string> => text.split(separator).filter((part) => part !== "")
 
 /** Lists with `--files`: all files, or those that match a glob. */
@@ -66,7 +64,7 @@ export const files = (rg: Ripgrep, root: string, { threads = 2, which = everythi
   const flags = ["--files", ...which, "--threads", `${threads}`, ...(glob === undefined ? [] : ["-g", glob])]
   const { run, text } = toFile(rg, root, flags)
   return {
-    id: `${rg.id}${suffix(threads)}`,
+    id: threads === 1 ? `${rg.id}1` : rg.id,
     name: `${rg.name} --files, ${counted(threads)}`,
     run: () => run().then(() => ({})),
     answer: () => run(["--null"]).then(() => split(text(), "\0"))
@@ -91,17 +89,19 @@ const place = (line: string): ReadonlyArray<string> => {
   return end < 0 ? [] : [`${withoutDot(line.slice(0, end))}:${Number.parseInt(line.slice(end + 1), 10)}`]
 }
 
-export const lines = (rg: Ripgrep, root: string, question: Question, { threads = 2, which = everything }: How = {}): Peer => {
-  const { run, text } = toFile(rg, root, ["-n", ...which, "--threads", `${threads}`])
-  const question_ = asked(question)
+const searching = [...everything, "--threads", "2"]
+
+export const lines = (rg: Ripgrep, root: string, question: Question): Peer => {
+  const { run, text } = toFile(rg, root, ["-n", ...searching])
+  const flags = asked(question)
   const answer = async () => {
-    await run(["--null", ...question_])
+    await run(["--null", ...flags])
     return split(text(), "\n").flatMap(place)
   }
   return {
-    id: `${rg.id}${suffix(threads)}`,
-    name: `${rg.name} -n, ${counted(threads)}`,
-    run: () => run(question_).then(() => ({})),
+    id: rg.id,
+    name: `${rg.name} -n, ${counted(2)}`,
+    run: () => run(flags).then(() => ({})),
     answer
   }
 }
@@ -144,8 +144,8 @@ const client = async (rg: Ripgrep, root: string, flags: ReadonlyArray<string>): 
   return matches
 }
 
-export const json = (rg: Ripgrep, root: string, question: Question, { threads = 2, which = everything }: How = {}): Peer => {
-  const ask = () => client(rg, root, [...which, "--threads", `${threads}`, ...asked(question)])
+export const json = (rg: Ripgrep, root: string, question: Question): Peer => {
+  const ask = () => client(rg, root, [...searching, ...asked(question)])
   return {
     id: `${rg.id}-json`,
     name: `${rg.name} --json, parsed by its client`,

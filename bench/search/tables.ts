@@ -130,24 +130,6 @@ const questions = {
   unicode: { pattern: "漢字", literal: true }
 } satisfies Record<string, Question>
 
-const oneThread = (question: Question): ReadonlyArray<Table> =>
-  Ours.inline === undefined
-    ? []
-    : [
-        {
-          id: "grep-one-thread",
-          group: "grep",
-          title: `On one thread, lines that match ${shown(question)}`,
-          shape: "flat",
-          contents: true,
-          open: withHost((root, ours) => [
-            ...ripgreps((rg) => [Ripgrep.lines(rg, root, question, { threads: 1 })]),
-            ...Ours.grepInline(ours, question)
-          ]),
-          targets: [{ ours: "ours-inline", beside: `${baseline}1`, bound: 1.25 }]
-        }
-      ]
-
 const ignoredFlags = ["--hidden", "--no-require-git"]
 
 const ignored: Table = {
@@ -196,8 +178,7 @@ const shapes: ReadonlyArray<Table> = [
   grep({ id: "grep-sparse", question: questions.rare, shape: "sparse", targets: searched(1.1) }),
   walk("walk-unicode", "All files, of names that are not ASCII", "unicode"),
   ignored,
-  grep({ id: "grep-unicode", question: questions.unicode, shape: "unicode", targets: searched(1.1) }),
-  ...oneThread(questions.import)
+  grep({ id: "grep-unicode", question: questions.unicode, shape: "unicode", targets: searched(1.1) })
 ]
 
 const large = [

@@ -1,8 +1,7 @@
 /**
  * Produces a unified diff of replacements at known positions.
  *
- * Only the lines that a replacement touches are compared, so the cost of a small change does not depend on the size of
- * the file.
+ * Only the lines that a replacement touches are compared. All other lines are only counted.
  */
 import { maxUnitsPerStep, type Steps, TextBuilder, unitsPerItem } from "../runtime/steps.ts"
 
@@ -35,7 +34,7 @@ export interface Lines {
 
 /**
  * The maximum length of a map key. V8 hashes strings above 16,383 units by their length alone, so a map would compare
- * each such string with all others.
+ * each such string with all others of its length.
  */
 const maxKeyLength = 4096
 
@@ -150,8 +149,8 @@ export const findCommonBlocks = function* (
   }
 
   /**
-   * Returns the furthest point within `limit` edits. The point is strictly inside the region, so that it divides the
-   * region into two smaller parts.
+   * Returns the furthest point within `limit` edits, from which the region is divided into two smaller parts. Returns
+   * `undefined` if the point is a corner of the region.
    */
   const furthest = ({ aHi, aLo, bHi, bLo }: Region, limit: number): Snake | undefined => {
     const n = aHi - aLo
@@ -359,8 +358,8 @@ const range = (start: number, lines: number): string =>
   lines === 0 ? `${start},0` : lines === 1 ? `${start + 1}` : `${start + 1},${lines}`
 
 /**
- * Formats a file header as git does: quotes a name with special characters, and adds a tab after a name that contains a
- * space.
+ * Formats a file header as git does: quotes a name that contains a quotation mark or a backslash, and adds a tab after a
+ * name that contains a space.
  */
 const header = (sign: string, side: string, path: string): string => {
   const name = `${side}/${path}`

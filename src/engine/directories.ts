@@ -1,7 +1,7 @@
 /**
  * Creates directories, for `mkdir` and as parents of new entries, and runs changes under locks and claims.
  *
- * If a call fails later, the directories created for this call are removed again.
+ * If a call fails, the directories that it created are removed again.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -60,8 +60,8 @@ const linksKeepChanging: Fault = ioError("the symlinks in its path keep changing
 /**
  * Locks the path that `find` resolves to, and runs `run` with its state under the lock.
  *
- * The path is resolved again under the lock, because an earlier result may show the unfinished change of another fiber.
- * If the result differs, the lock moves to the new path, at most 8 times.
+ * The path is resolved under its own lock, so that the result does not show the unfinished change of another fiber. If the
+ * result is another path, the lock moves to this path, at most 8 times. After that, the call fails with IoError.
  */
 export const withResolvedLock = <A, E, R>(
   port: Backend,
@@ -159,8 +159,8 @@ export const withRollback = <A, E, R>(
   })
 
 /**
- * Runs an effect after creating the parents of the path. Retries if another fiber, whose write failed, has just removed
- * the parents.
+ * Runs an effect after creating the parents of the path. Retries up to three times after NotFound, because another fiber
+ * whose write failed may have removed the parents.
  */
 export const withParents = <A, E, R>(
   port: Backend,

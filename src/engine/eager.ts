@@ -29,10 +29,10 @@ const catch_ = <A, E, R, B, E2, R2>(
   Exit.isExit(self) && Exit.isSuccess(self) ? (self as Exit.Exit<A>) : Effect.catch(self, f)
 
 /**
- * Calls `f` for one item after another while its effects have already succeeded. Then runs `concurrency` effects at a time.
+ * Calls `f` for one item after another while the effects have already succeeded. Runs the next effect alone, and all others
+ * `concurrency` at a time.
  *
- * Runs the first effect that has not succeeded, and does not call `f` again for its element, because a second call
- * would leak the resources of the first call.
+ * Never calls `f` twice for an item, because a second call would leak the resources of the first call.
  */
 export const forEach = <A, B, E, R>(
   items: ReadonlyArray<A>,

@@ -135,13 +135,13 @@ export const splice = function* (
  * @since 0.1.0
  */
 export interface Edit {
-  /** The text to replace. It must occur in the file; an LF also matches CRLF. */
+  /** The text to replace. It must occur in the file. An LF also matches CRLF, unless the text contains a CR. */
   readonly oldText: string
-  /** The replacement. It takes the line endings of the replaced text. */
+  /** The replacement. It takes the line endings of the replaced text, unless `oldText` contains a CR. */
   readonly newText: string
   /**
    * The matches to replace. `unique` requires exactly one match, `first` replaces the first match, and `all` replaces
-   * all matches from the left, without overlap.
+   * all matches from the left, without overlap. `unique` and `first` prefer matches with the line endings of `oldText`.
    * @default "unique"
    */
   readonly match?: "unique" | "first" | "all" | undefined
@@ -330,7 +330,8 @@ const applySteps = function* (
  * - InvalidArgument for edits that `checkEdits` refuses, that overlap, or whose `oldText` does not occur as often as
  *   `match` requires. The message names the lines of the matches, or the most similar text.
  * - NotText for bytes that are neither UTF-8 nor UTF-16 with a byte order mark.
- * - LimitExceeded for more than `maxInserted` inserted code points, and for results that do not fit in memory.
+ * - LimitExceeded for more than `maxInserted` inserted code points, for more than 1,000,000 replacements, and for a text
+ *   or diff that exceeds the largest string.
  *
  * @default maxInserted: no bound
  */

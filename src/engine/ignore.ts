@@ -4,7 +4,7 @@
  * Names are compared bytewise. The deepest ignore file with a matching rule decides. Within a file, the last matching
  * rule decides. Entries of an ignored directory stay ignored.
  *
- * Every .ignore has priority over every .gitignore. Only rules inside the tree apply.
+ * Every .ignore has priority over every .gitignore. Only rules inside the tree apply. `.git` is always ignored.
  */
 import type { Steps } from "../runtime/units.ts"
 import {

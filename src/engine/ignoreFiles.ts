@@ -37,7 +37,10 @@ const withFiles = Effect.fnUntraced(function* (
   }
 })
 
-/** Adds the directory's own ignore files, or returns `undefined` if it has none. As in git, symlinks are not read. */
+/**
+ * Adds the rules of the directory's own ignore files, or returns `undefined` if it has none. As in git, symlinks are not
+ * read.
+ */
 export const enterDirectory = (
   self: Rules,
   port: Backend,

@@ -445,7 +445,7 @@ const invalidReason = (pattern: unknown, maxLength: number): string | undefined 
 export interface CompileOptions {
   readonly argument: string
   readonly dialect?: "path" | "fnmatch" | undefined
-  /** True for the rules of ignore files: the last match decides, and `!` re-includes. */
+  /** True to apply the patterns like the rules of an ignore file: the last match decides, and `!` re-includes. */
   readonly rules?: boolean | undefined
   /**
    * True to refuse patterns that may not mean what they look like. Policies set this option, because a pattern that

@@ -109,7 +109,8 @@ const maxLines = 10_000
 const maxSoughtLines = 200
 const maxQuoted = 120
 /**
- * The maximum length of a run of combining marks, in UTF-16 units. Normalization takes quadratic time for such a run.
+ * The maximum length of a normalized run of combining marks, in UTF-16 units. Normalization takes quadratic time for a
+ * longer run.
  */
 const maxMarks = 100
 
@@ -330,7 +331,7 @@ const lengthOfLines = (text: string, lines: number): number => {
   return at
 }
 
-/** Counts the leading lines that occur unchanged in the file. Returns 0 for fewer than `maxSoughtLines` lines. */
+/** Counts the leading lines that occur unchanged in the file. Returns 0 unless the first `maxSoughtLines` lines occur. */
 const countAgreeingLines = function* (text: string, sought: ReadonlyArray<string>): Steps<number> {
   for (const ending of ["\n", "\r\n"]) {
     let at = yield* indexOf(text, `${sought.slice(0, maxSoughtLines).join(ending)}${ending}`)

@@ -2,7 +2,7 @@
  * Compiles patterns to JavaScript regular expressions. An expression is matched against one line at a time or, with the option
  * `multiline`, against the whole text. Only LF and CRLF end a line.
  *
- * The syntax of other dialects is translated, so that a pattern from Python or ripgrep keeps its meaning.
+ * Named groups as in Python, `\A`, `\Z` and leading flags such as `(?i)` are translated.
  */
 import type { Fault } from "../model/FsError.ts"
 import { codePoints } from "../model/FsPath.ts"
@@ -12,7 +12,8 @@ import { isRegExp } from "../model/realms.ts"
 // Needles are texts such that every match of an expression contains at least one of them. So a search can reject a file
 // without needles, and need not run the expression on the file.
 //
-// A part that the parser does not understand counts as a part that may match any text.
+// A part whose text is unknown counts as a part that may match any text. With unsupported syntax, an expression has no
+// needles.
 
 interface Needles {
   /** The needles: 1 to 16 texts of 1 to 64 bytes in UTF-8. No text contains another. */
@@ -298,7 +299,7 @@ const parse = (source: string, mode: Mode): Node | undefined => {
     return undefined
   }
 
-  /** Parses a character class under the flag `v`. Understands only classes without nested classes or set operations. */
+  /** Parses a character class under the flag `v`. Knows the members only of a class of one to four plain characters. */
   const setOfClasses = (): Node => {
     const plain = take(/\[([\w .,:;=]{1,4})\]/y)
     if (plain !== undefined) return text([...plain[1]!])
@@ -482,9 +483,8 @@ const itemPattern =
   /\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|k<[^>]*>|[^])|\[(?:\\[^]|[^\]\\])*\]|\((?:\?(?:<?[=!]|<[^>]*>|[a-z-]*:))?|[*+?]\??|\{\d+(?:,\d*)?\}\??|[^]/g
 
 /**
- * The maximum number of adjacent optional items before a required item. Every two more optional items double the
- * compile time of V8. For `a?` forty times and then `a` forty times, compilation takes minutes and cannot be
- * interrupted.
+ * The maximum number of adjacent optional items. Every two more optional items double the compile time of V8. For `a?`
+ * forty times and then `a` forty times, compilation takes minutes and cannot be interrupted.
  */
 const maxOptional = 24
 
@@ -542,8 +542,8 @@ export const compile = (pattern: string | RegExp, options: PatternOptions, limit
     return invalid(`more than ${maxOptional} optional parts follow each other, which could take hours to compile`)
   }
   try {
-    // Compile the body alone first, so that an unbalanced parenthesis cannot pair with a parenthesis that is added
-    // below.
+    // Compile the body alone first, so that an unbalanced parenthesis cannot pair with a parenthesis that `wholeWord`
+    // adds.
     void new RegExp(body, flags)
     void new RegExp(whole, flags)
   } catch (error) {
@@ -569,7 +569,8 @@ const literalOf = (source: string, options: PatternOptions): string | undefined 
  * Returns a function that gives an upper bound for the cost of an expression on one line.
  *
  * Adjacent quantifiers can divide a run of characters among themselves in `length ** count` ways. The bound is Infinity
- * for nested quantifiers, alternatives in groups and backreferences.
+ * with `multiline`, and for backreferences, lookarounds, named groups, repeated groups, and quantifiers or alternatives in
+ * groups.
  */
 const stepsOf = (source: string, multiline: boolean): ((length: number) => number) => {
   const unboundedSteps = () => Number.POSITIVE_INFINITY

@@ -115,7 +115,7 @@ export const window = (
 const blockSize = 512 * 1024
 
 /**
- * Streams `chunk` bytes at a time. One read covers several chunks, because a read costs more than a slice of an array.
+ * Streams `chunk` bytes at a time. One read covers several small chunks, because a read costs more than a slice of an array.
  */
 export const chunks = (handle: Handle, start: number, end: number, chunk: number): Stream.Stream<Uint8Array, Fault> => {
   const block = chunk >= blockSize ? chunk : Math.floor(blockSize / chunk) * chunk

@@ -76,7 +76,7 @@ export const removeAt = (
 /** Tests whether a leftover may be removed. Excludes parts of a transaction, which may be the only copies of files. */
 const mayRemoveLeftover = (name: string): boolean => TemporaryNames.verify(name)?.isPart === false
 
-/** Removes temporary files from a directory that contains nothing else. Returns false for any other directory. */
+/** Removes the leftovers from a directory that contains nothing else. Returns false for any other directory. */
 const removeLeftovers = Effect.fnUntraced(function* (port: Backend, at: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
   const children = yield* port.list(at)
   if (!children.every((child) => mayRemoveLeftover(child.name))) return false

@@ -1,5 +1,5 @@
 /**
- * Resolves symlinks, component by component, on the port. No other module resolves symlinks.
+ * Resolves symlinks, component by component, on the port. No other module of the engine resolves symlinks.
  *
  * The resolution sees only the tree that a port shows. So the ports of `subdirectory`, `overlay` and `mount` need no
  * code to confine symlinks.
@@ -96,7 +96,7 @@ class ComponentStats {
   }
 
   /**
-   * Returns the target of a symlink, or `undefined` if another entry has replaced the symlink since it was inspected.
+   * Returns the target of a symlink, or `undefined` if the symlink was removed or replaced since it was inspected.
    */
   text(links: Links, path: FsPath.FsPath): Effect.Effect<string | undefined, Fault> {
     const target = this.#known.get(path)?.target
@@ -216,7 +216,7 @@ const resolveUnchecked = (port: Backend, path: FsPath.FsPath, keepsLastLink: boo
   })
 }
 
-/** Resolves all symlinks. Fails with AccessDenied (`escape`, `link`) and with InvalidPath for a loop. */
+/** Resolves all symlinks. Fails with AccessDenied (`escape`, `link`), and with InvalidPath for a loop or an invalid target. */
 export const resolve = (port: Backend, path: FsPath.FsPath): Effect.Effect<Resolved, Fault> => resolveWith(port, path, false)
 
 export const resolveLink = (port: Backend, path: FsPath.FsPath): Effect.Effect<Resolved, Fault> => resolveWith(port, path, true)

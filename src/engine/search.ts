@@ -35,7 +35,7 @@ import type { Answers, Directory } from "./walkDirectory.ts"
 import { Walker } from "./walker.ts"
 
 /**
- * Runs the values of `next`, at most `concurrency` at a time, until `next` fails or returns `undefined`.
+ * Runs `run` on the values of `next`, at most `concurrency` at a time, until `next` fails or returns `undefined`.
  *
  * Each run of the returned effect gives the next output in order, and after the last output the failure or `undefined`.
  * Unlike the concurrent stream operators, an interruption waits for all started work. So the resources that the work
@@ -114,8 +114,8 @@ const resolvedPathOf = (base: Base, path: FsPath.FsPath): FsPath.FsPath =>
   FsPath.below(base.at, FsPath.relative(base.path, path))
 
 /**
- * Reads a file unless its first bytes show that it is binary. Returns "large" for a file above `maxImmediateBytes`; the
- * caller reads such a file later.
+ * Reads a file, or only its first bytes if these show that the file is binary. Returns "large" for a file above
+ * `maxImmediateBytes`; the caller reads such a file later.
  */
 const bytesOf = (
   port: Backend,
@@ -219,7 +219,7 @@ interface SearchTask {
 
 const sliceMillis = 4
 
-/** Yields to other fibers if this search has run for `sliceMillis`. Only one fiber of a search continues at a time. */
+/** Yields to other fibers if this search has run for `sliceMillis`. All fibers of a search share this time. */
 const yieldIfDue = (self: SearchTask): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { resumedAt } = self

@@ -7,7 +7,7 @@
  * of the path was replaced by a link, the system returns a different path, and the process reads nothing.
  *
  * The process leaves an unusual directory to its parent process. A directory is unusual if it cannot be read, is missing
- * or large, or has names that are not plain text. So this program needs no error handling of its own.
+ * or large, or has names that are not plain text. An error in a directory also makes it unusual.
  */
 import { acrossLines } from "../runtime/acrossLines.ts"
 import { code as kernelCode, makePlain, makeSimd } from "../runtime/kernel.ts"
@@ -142,7 +142,7 @@ interface Listing {
   readonly kinds: Uint8Array
 }
 
-/** Returns the entries of the working directory in walk order, or `undefined` if an entry is unusual. */
+/** Returns the entries of the working directory in walk order, or `undefined` if a name is unusual or there are too many. */
 const list = (): Listing | undefined => {
   const entries = Fs.readdirSync(".", { withFileTypes: true })
   if (entries.length > maxEntries) return undefined
@@ -225,7 +225,7 @@ class RunningSearch {
   readonly #start: State
   /** The states of directories that a job did not visit, without the rules of their own ignore files. */
   readonly #left = new Map<string, State>()
-  /** The states of parent directories that other processes have visited, with the rules of their own ignore files. */
+  /** The states of parent directories, computed from their paths, with the rules of their own ignore files. */
   readonly #above = new Map<string, State>()
 
   constructor(tree: TreeSearch, refuseHardlinks: boolean) {
@@ -442,7 +442,7 @@ const enter = (top: string, path: string): boolean => {
   return true
 }
 
-/** Tests whether the path still leads to the directory that the parent has opened. */
+/** Tests whether the path still leads to the directory that the parent process has opened. */
 const isSame = ({ device, inode, path }: TreePlace): boolean => {
   try {
     const stats = Fs.lstatSync(path)

@@ -4,8 +4,8 @@
  * The state of a directory is the set of positions that its path has reached in the rows. So a walk tests only names and
  * never whole paths. The walk also knows immediately if nothing below a directory can match.
  *
- * Globs and ignore rules both compile to rows. Nothing backtracks: the cost is at most the pattern's length times the
- * name's.
+ * Globs and ignore rules both compile to rows. The cost of a test is at most the product of the lengths of its pattern and
+ * its name.
  */
 
 import { type Steps, maxUnitsPerStep } from "../runtime/units.ts"
@@ -110,7 +110,7 @@ export const compileTest = (source: ReadonlyArray<Element>, fold?: Fold): Test =
     : (name) => name.length >= least && name.startsWith(head) && name.endsWith(tail)
 }
 
-/** The element that matches zero or more whole names, or one or more names at the end of a row. */
+/** The segment that matches zero or more whole names, or one or more names at the end of a row. */
 export const GLOBSTAR = undefined
 
 export interface Row {
@@ -180,7 +180,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
     }
   }
 
-  // For each directory, the places at the end of a row. A place that matches only one name is indexed by this name.
+  // The places at the end of a row, for each set of positions. A place that matches only one name is indexed by this name.
   const sorted = new WeakMap<Positions, LastPlaces>()
   // Keep the places of the last directory, because a walk tests many names of a directory in succession.
   let latest: Positions | undefined

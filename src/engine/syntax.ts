@@ -95,7 +95,7 @@ const expandNumbers = (from: string, to: string, step: number): ReadonlyArray<st
   })
 }
 
-/** Turns a range between single characters into a bracket set, which needs no expansion. */
+/** Turns a range between single characters into a bracket set, which needs no expansion, and another range into braces. */
 const globOfRange = ([, from, to, first, last, by]: RegExpExecArray): string => {
   const step = Math.abs(Number(by ?? 1)) || 1
   const [low, high] = [first ?? from!, last ?? to!].sort() as [string, string]

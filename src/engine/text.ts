@@ -66,7 +66,7 @@ const unitsPerDecoded = 8
  *
  * The bounds of the second byte exclude overlong forms, surrogates and code points above U+10FFFF.
  */
-export const illFormedAt = (bytes: Uint8Array): number | undefined => runAtOnce(illFormedIn(bytes))
+const illFormedAt = (bytes: Uint8Array): number | undefined => runAtOnce(illFormedIn(bytes))
 
 const illFormedIn = function* (bytes: Uint8Array): Steps<number | undefined> {
   const end = bytes.length
@@ -219,7 +219,7 @@ const content = (text: string, start: number, end: number): string => {
 /**
  * Splits UTF-8 bytes into lines without terminators. Chunks may be cut anywhere.
  *
- * Each chunk yields one array of lines. Only the current line is kept between chunks.
+ * Only the current line is kept between chunks.
  *
  * Fails with NotText after the lines before the ill-formed byte, and with IoError if a line exceeds the largest string.
  */
@@ -256,7 +256,7 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
 interface Splitter {
   /** Processes at most `pieceBytes` bytes, or ignores them after a fault. Returns the work units for `runInSlices`. */
   readonly feed: (piece: Uint8Array) => number
-  /** Ends the input: the remaining text becomes the last line, and an incomplete character becomes a fault. */
+  /** Ends the input. An incomplete character becomes a fault; otherwise, remaining text becomes the last line. */
   readonly end: () => void
   readonly take: () => Array<string>
   readonly fault: () => Fault | undefined

@@ -118,8 +118,8 @@ const transfer = (
         : Effect.map(locate(to, resolveLink(port, to)), (other) => [one, other] as const)
     )
     /**
-     * Takes the locks and resolves the symlinks of both paths again. If a symlink has changed since the last resolution,
-     * retries with the new paths, up to `left` times.
+     * Takes the locks and resolves the symlinks of both paths. If a resolved path differs from the locked path, retries
+     * with the resolved paths, up to `left` times.
      */
     const attempt = (source: FsPath.FsPath, target: FsPath.FsPath, left: number): Effect.Effect<TransferResult, Fault> =>
       Effect.flatMap(
@@ -289,7 +289,7 @@ const copyInto = Effect.fnUntraced(function* (
     const inspected = Effect.flatMap(locate(path, port.stat(path)), (stat) =>
       stat === undefined ? Effect.succeed(undefined) : copyLeaf(port, path, stat, by, made)
     )
-    // The list has the kind. Another entry may have taken the place of the file since then.
+    // The kind is from the listing. Another entry may have replaced the file since then.
     const isNoFile = ({ _tag, path: at }: Fault): boolean => at === path && (_tag === "NotFound" || _tag === "NotAFile")
     const done = yield* child.kind === "file"
       ? Effect.catchIf(copyFile(port, path, by, made), isNoFile, () => inspected)

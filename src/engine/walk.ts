@@ -162,7 +162,7 @@ const entries: Answers<FileEntry> = {
 export const search = <A>(port: Backend, base: Base, self: Plan, answers: Answers<A>): Stream.Stream<A | SkippedEntry, Fault> =>
   Stream.unwrap(Effect.map(make(port), (explorer) => streamBatches(new Walker(port, explorer, self, base, answers).next)))
 
-/** Streams at most `limit` entries, and calls `skip` for each skipped entry before the last streamed entry. */
+/** Streams at most `limit` entries, and calls `skip` for each skipped entry until this limit is reached. */
 export const streamEntries = <A, E>(
   all: Stream.Stream<A | SkippedEntry, E>,
   skip: Skip,

@@ -1,4 +1,4 @@
-/** The directories of a walk, and the function that adds the report of a search process to them. */
+/** Defines the directories of a walk, and adds the reports of search processes to them. */
 import * as Effect from "effect/Effect"
 import type { Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
@@ -45,7 +45,7 @@ export class Directory implements Visit, DirectoryState {
   isForeign: boolean
   /** True if a search process has read the directory and decided which entries are results. */
   isDecided = false
-  /** True if this thread must read the directory, because a search process found it unusual. */
+  /** True if this thread must read the directory, because a search process cannot. */
   isUnusual = false
   sizes: ReadonlyMap<Child, number> | undefined
   /** The number of directories whose entries are in `items`. */

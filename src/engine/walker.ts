@@ -325,8 +325,8 @@ export class Walker<A> {
   /**
    * Looks for a listed directory that is missing.
    *
-   * A removed directory counts as empty. A moved or replaced directory is read if its name exists again. Otherwise the
-   * directory is skipped.
+   * A removed directory counts as empty. A moved or replaced directory is read if its name exists again. Otherwise a search
+   * skips the directory, and a walk fails.
    */
   #lookFor(directory: Directory): Effect.Effect<void, Fault> {
     directory.attempts++

@@ -3,8 +3,7 @@
  * retries.
  *
  * Each decorator wraps the port, so no call can bypass it, and `make` turns the port into a filesystem again. Every decorator
- * keeps the rules, the locks and the accelerations that only read. A decorator drops other accelerations and `history`, unless
- * its documentation says otherwise.
+ * keeps the locks. A decorator keeps an acceleration or `history` only if the call cannot bypass the decorator.
  *
  * @since 0.1.0
  */

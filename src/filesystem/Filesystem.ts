@@ -1,7 +1,7 @@
 /**
  * The filesystem service. Paths are strings, and each kind of failure is a tagged error.
  *
- * Only the service adds the operation and the path to a fault. Every operation checks in the same order: permissions,
+ * The service adds the operation and the path to a fault. Every operation checks in the same order: permissions,
  * path, arguments, limits, precondition, existence and kind.
  *
  * @since 0.1.0

@@ -227,12 +227,12 @@ const noSpaceFault: Fault = ioError("there is no space left to create the mount 
 const mountErrorTags: Caller.ErrorTags = new Set([...Caller.errorTags.stat, "NotADirectory", "AlreadyExists"])
 
 const resolveMountPoint = (caller: Caller.Caller, path: FsPath.FsPath): Effect.Effect<FsPath.FsPath, Fault> => {
-  const { isPermitted: may, port } = caller
+  const { isPermitted, port } = caller
   if (path === FsPath.root) return Effect.fail(rootMountFault)
   return Effect.flatMap(resolve(port, path), ({ path: at, stat }) => {
     if (stat?.kind === "directory") return at === FsPath.root ? Effect.fail(rootMountFault) : Effect.succeed(at)
     if (stat !== undefined) return Effect.fail(notADirectory)
-    if (!may("write", at)) return Effect.fail(Caller.readOnly)
+    if (!isPermitted("write", at)) return Effect.fail(Caller.readOnly)
     return Effect.as(
       Effect.mapError(mkdir(port, path, { parents: true, existOk: true }), (fault) =>
         fault._tag === "DiskFull" ? noSpaceFault : fault
@@ -248,7 +248,7 @@ const resolveMountPoint = (caller: Caller.Caller, path: FsPath.FsPath): Effect.E
  * The mounted tree hides the old content of the directory. Deleting, moving or replacing this directory or a parent of
  * it fails with AccessDenied `root`. Mounts can be nested.
  *
- * - each filesystem keeps its own permissions, limits and locks
+ * - each filesystem keeps its own permissions, quota and locks
  * - the path policy is that of the outer filesystem; the stricter `symlinks` option of the two applies; names are
  *   case-sensitive only if both filesystems are case-sensitive
  * - a symlink is resolved in the whole tree, so a symlink of the mounted filesystem may lead into the outer filesystem;

@@ -157,8 +157,8 @@ const differences = Effect.fnUntraced(function* (layers: Layers): Effect.fn.Retu
 // Commits an overlay. First, new and changed entries are written, parents before children. Entries that replace an entry of
 // another kind are written afterwards.
 //
-// Removals come last, so a moved entry exists at its new path before its old path is removed. Each step is atomic, and the
-// overlay keeps all changes until the last step. An interruption therefore loses nothing, and the next commit continues.
+// Removals come last, so a moved entry exists at its new path before its old path is removed. Each file is written atomically.
+// The overlay keeps all changes until the last step. An interruption therefore loses nothing, and the next commit continues.
 
 const removeAll = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
   Effect.flatMap(port.stat(path), (stat) =>
@@ -244,7 +244,7 @@ const restoreDirectoryMode = Effect.fnUntraced(function* (
   if (above?.kind === "directory") yield* setMode(lower, path, above.mode)
 })
 
-/** Sorts the differences. Entries that replace an entry of another kind come last, together with everything in them. */
+/** Returns the added and modified entries. Entries that replace an entry of another kind come last, with everything in them. */
 const sortForCommit = (all: ReadonlyArray<Difference>): ReadonlyArray<Difference> => {
   const postponedPaths = new Set<FsPath.FsPath>()
   const isPostponed = (path: FsPath.FsPath): boolean =>
@@ -351,7 +351,7 @@ const withBothLocks = <A>({ lower, upper }: LayersModule.Layers, effect: Effect.
     effect
   )
 
-/** Drops entries that differ only in modification time, because another time alone does not count as a change. */
+/** Drops entries that differ only in modification time, because a different time alone does not count as a change. */
 const toChanges = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
   all.flatMap(({ _tag, extent, path }) => (extent === "time" ? [] : [{ _tag, path }]))
 

@@ -22,7 +22,7 @@ import * as Open from "./platform/open.ts"
 
 const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
   const bridge = Bridge.make(fs)
-  const { open, publishPending: settle } = Open.make(bridge)
+  const { open, publishPending } = Open.make(bridge)
   const readMethods = makeLooking(bridge)
   const changeMethods = Changing.make(bridge, open)
   const copy = makeCopy(bridge)
@@ -30,17 +30,17 @@ const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
   const withSettledPath =
     <Rest extends ReadonlyArray<unknown>, A, E>(
       call: (path: string, ...rest: Rest) => Effect.Effect<A, E>,
-      reach: Open.PathExtent = "file"
+      extent: Open.PathExtent = "file"
     ) =>
     (path: string, ...rest: Rest): Effect.Effect<A, E> =>
-      Effect.andThen(settle(path, reach), call(path, ...rest))
+      Effect.andThen(publishPending(path, extent), call(path, ...rest))
   const withSettledPaths =
     <Rest extends ReadonlyArray<unknown>, A, E>(
       call: (from: string, to: string, ...rest: Rest) => Effect.Effect<A, E>,
-      reach: Open.PathExtent
+      extent: Open.PathExtent
     ) =>
     (from: string, to: string, ...rest: Rest): Effect.Effect<A, E> =>
-      Effect.andThen(Effect.andThen(settle(from, reach), settle(to, reach)), call(from, to, ...rest))
+      Effect.andThen(Effect.andThen(publishPending(from, extent), publishPending(to, extent)), call(from, to, ...rest))
   return {
     ...FileSystem.make({
       ...readMethods,
@@ -52,13 +52,16 @@ const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
       writeFile: withSettledPath(changeMethods.writeFile),
       utimes: withSettledPath(changeMethods.utimes),
       remove: (path, options) =>
-        Effect.andThen(settle(path, options?.recursive === true ? "tree" : "file"), changeMethods.remove(path, options)),
+        Effect.andThen(
+          publishPending(path, options?.recursive === true ? "tree" : "file"),
+          changeMethods.remove(path, options)
+        ),
       rename: withSettledPaths(changeMethods.rename, "tree"),
       copyFile: withSettledPaths(changeMethods.copyFile, "file"),
       copy: withSettledPaths(copy, "tree"),
       open
     }),
-    sink: (path, options) => Sink.unwrap(Effect.as(settle(path, "file"), changeMethods.sink(path, options)))
+    sink: (path, options) => Sink.unwrap(Effect.as(publishPending(path, "file"), changeMethods.sink(path, options)))
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Locks across several backends, and the weakest confinement and the strictest symlink rule of two backends.
+ * Composes the locks of several backends, and finds the weakest confinement and the strictest symlink rule of two backends.
  *
  * A request is first mapped through all combinators to the locks of the backends. The backends are locked one after another
  * in one global order, each with all its paths together. Two requests therefore cannot deadlock. A request cannot deadlock
@@ -47,19 +47,17 @@ const collectLocks = (requests: ReadonlyArray<LockRequest>, into: Map<Locks, Arr
   return into
 }
 
+const innermostFirst = (requests: ReadonlyArray<LockRequest>): ReadonlyArray<readonly [Locks, ReadonlyArray<FsPath>]> =>
+  [...collectLocks(requests, new Map())].sort(([self], [that]) => rankOf(that) - rankOf(self))
+
 export const withExclusiveLocks = <A, E, R>(
   requests: ReadonlyArray<LockRequest>,
   effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
-  [...collectLocks(requests, new Map())]
-    .sort(([self], [that]) => rankOf(that) - rankOf(self))
-    .reduce((inner, [locks, paths]) => locks.exclusive(paths, inner), effect)
+): Effect.Effect<A, E, R> => innermostFirst(requests).reduce((inner, [locks, paths]) => locks.exclusive(paths, inner), effect)
 
 /** Runs `effect` under locks that are reentrant for calls inside the effect. */
 const alone = <A, E, R>(requests: ReadonlyArray<LockRequest>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  [...collectLocks(requests, new Map())]
-    .sort(([self], [that]) => rankOf(that) - rankOf(self))
-    .reduce((inner, [locks, paths]) => locks.alone?.(paths, inner) ?? inner, effect)
+  innermostFirst(requests).reduce((inner, [locks, paths]) => locks.alone?.(paths, inner) ?? inner, effect)
 
 type Claim = NonNullable<Locks["claim"]>
 

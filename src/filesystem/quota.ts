@@ -93,7 +93,7 @@ const makeReservation = (addUsage: AddUsage) => {
       reservedUsage = noUsage
       addUsage(-bytes, -files)
     })
-  return { raise: reserveUsage, release, settle }
+  return { reserveUsage, release, settle }
 }
 
 type Mode = "create" | "replace" | "append"
@@ -140,7 +140,7 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
     Effect.flatMap(writeTargetAt(path, mode), (place) => {
       const reservation = makeReservation(addUsage)
       let size = isBytes(content) ? content.length : 0
-      const reserve = Effect.suspend(() => reservation.raise(growthOnly(growth(path, mode, size, place))))
+      const reserve = Effect.suspend(() => reservation.reserveUsage(growthOnly(growth(path, mode, size, place))))
       const countedContent = isBytes(content)
         ? content
         : Stream.mapArrayEffect(content, (chunks) => {
@@ -153,7 +153,7 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
           Effect.flatMap(writeTargetAt(path, mode), (now) => {
             const change = growth(path, mode, size, now)
             return Effect.andThen(
-              reservation.raise(growthOnly(change)),
+              reservation.reserveUsage(growthOnly(change)),
               Effect.tap(publish, () => reservation.settle(shrinkageOnly(change)))
             )
           })
@@ -166,7 +166,7 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
     const reservation = makeReservation(addUsage)
     return Effect.ensuring(
       Effect.andThen(
-        reservation.raise(growthOnly(change)),
+        reservation.reserveUsage(growthOnly(change)),
         Effect.tap(run, () => reservation.settle(shrinkageOnly(change)))
       ),
       reservation.release

@@ -1,7 +1,7 @@
 /**
- * Tracing and metrics. Duration and outcome are measured around whole calls of the service.
+ * Adds spans and metrics. Duration and outcome are measured around whole calls of the service.
  *
- * Bytes are counted at the port, because only the port sees all bytes, including those of searches.
+ * Bytes are counted at the port. Bytes that a backend reads in its own searches, in threads or processes, are not counted.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -27,7 +27,7 @@ const errors = Metric.counter("fs_algebra_errors_total", {
   incremental: true
 })
 const readBytes = Metric.counter("fs_algebra_read_bytes_total", {
-  description: "Bytes read from files, also by searches",
+  description: "Bytes read from files, except by the searches that a backend runs itself",
   incremental: true
 })
 const writtenBytes = Metric.counter("fs_algebra_written_bytes_total", {

@@ -1,6 +1,6 @@
 /**
- * Rewrites a regular expression for single lines so that it searches a text of many lines. So the regular-expression
- * engine runs once per text, not once per line.
+ * Rewrites a regular expression for single lines so that it searches a text of many lines. The regular-expression engine
+ * then runs once per matching line, not once per line.
  *
  * No part of the result can match a line feed, so a match never extends beyond its line. The anchors match at the start
  * and end of every line. In a text without "\r", U+2028 and U+2029, which "^" and "$" also treat as line ends, the

@@ -1,4 +1,4 @@
-/** Node's Buffer. Without Node, a replacement that has the methods that portable code uses. */
+/** Exports Node's Buffer, or without Node a replacement that has the methods that portable code uses. */
 
 /** The number of characters per call of `String.fromCharCode`. Engines limit the number of arguments. */
 const maxCharCodes = 8192

@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 
-/** Returns the time of a clock in milliseconds since an arbitrary start. A machine whose wall clock is set does not change it. */
+/** Returns the time of a clock in milliseconds since an arbitrary start. Setting the wall clock does not change this time. */
 export const elapsedOf = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
 
 /** The time of the current clock, as `elapsedOf` returns it. */

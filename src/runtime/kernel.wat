@@ -1,7 +1,8 @@
 ;; Finds the lines of a text that contain one of up to 16 needles, 64 bytes at a time.
 ;;
 ;; For each needle, two of its bytes are compared at 64 positions at once. The caller chooses these two bytes. Where both bytes match,
-;; all bytes of the needle (at most 64) are compared in at most four steps. So no text costs more than four steps per byte.
+;; all bytes of the needle (at most 64) are compared in at most four steps. So no text costs more than four steps per byte and
+;; needle.
 ;;
 ;; The text is searched in blocks, with one needle after another in each block. So a needle that is not in a block is searched for only
 ;; once there, and the block stays in the processor's cache for the next needle.

@@ -16,7 +16,7 @@ export interface Listing {
   /**
    * Five numbers for the directory, read before the listing, and then five for each name: size, mode, mtimeMs, ctimeMs,
    * inode. The first number of the directory is its device number. The size of an entry that no longer exists is NaN.
-   * Present only if requested.
+   * Present only if requested, and absent if `mayBeLossy`.
    */
   readonly stats?: Float64Array<ArrayBuffer> | undefined
 }

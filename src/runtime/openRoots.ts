@@ -140,7 +140,7 @@ const isInsideAny = (bases: Iterable<string>, path: string): boolean => {
   return false
 }
 
-/** Returns the fault for a directory that a workspace could reach. `argument` names the parameter. */
+/** Returns the fault for an invalid path or a directory that a workspace could reach. `argument` names the parameter. */
 export const reachabilityFault = (argument: string, directory: string): Fault | undefined => {
   const real = resolvePath(directory)
   const detail =

@@ -87,7 +87,8 @@ const ownIdentity = (): OwnIdentity => (cachedOwn ??= computeOwn())
 let cachedOwn: OwnIdentity | undefined
 
 /**
- * Returns the identity of this process: at most 40 characters of `0-9`, `a-z` and `-`, never used by another process.
+ * Returns the identity of this process: at most 40 characters of `0-9`, `a-z` and `-`. No other process has the same
+ * identity, if the system shows start times.
  */
 export const self = (): string => ownIdentity().identity
 

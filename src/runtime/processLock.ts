@@ -68,7 +68,7 @@ export interface ProcessLock {
   /** Gives the file of an entry another path, which ends the entry. Throws ENOENT if another process has removed the entry. */
   readonly publish: (held: Held, path: string) => void
   /**
-   * Returns the entries of other living processes, and removes the entries of dead processes. Ignores everything but
+   * Returns the entries of living processes except `own`, and removes the entries of dead processes. Ignores everything but
    * regular files.
    *
    * If the state of a process is unknown, its entry counts as dead if it is older than the lease, by the clock of

@@ -1,8 +1,7 @@
 /**
- * Searches the text of one file. The function has no outside references, so that its source can run in a worker.
+ * Searches the text of one file. The function `scan` has no outside references, so that its source can run in a worker.
  *
- * The function returns no context lines, because a worker would have to copy each line, while the caller can slice the
- * text.
+ * `scan` returns no context lines, because a worker would have to copy each line, while the caller can slice the text.
  */
 import type { LineMatch, SearchPattern } from "../model/search.ts"
 
@@ -41,8 +40,8 @@ export const scan = (question: SearchPattern, text: string, from: number, limit:
   /**
    * Returns a function that finds `needle` in linear time.
    *
-   * `String.indexOf` is linear for needles up to 250 characters. For a longer needle, `indexOf` finds the first 200
-   * characters, and the Knuth-Morris-Pratt algorithm compares the others.
+   * `String.indexOf` is linear for short needles. For a needle of more than 200 characters, `indexOf` finds the first 200,
+   * and the Knuth-Morris-Pratt algorithm compares the others.
    */
   const finder = (needle: string): ((from: number) => number) => {
     const head = needle.slice(0, 200)

@@ -26,7 +26,7 @@ export interface SearchJob {
 
 /** A search that uses the processes. */
 export interface ProcessSearch {
-  /** Returns the number of jobs that can be sent now. Returns 0 while no process is ready, and after a process has failed. */
+  /** Returns the number of jobs that can be sent now. Returns 0 while no process is ready, and if not `isUsable`. */
   readonly room: () => number
   readonly send: (job: SearchJob) => void
   /** False after a process has ended during a job of this search. The search then continues without processes. */
@@ -88,7 +88,7 @@ const canStart = (): boolean => {
   if (!isNode || process.platform !== "linux") return false
   const { bun, deno, electron } = process.versions as Record<string, string | undefined>
   if (bun !== undefined || deno !== undefined || electron !== undefined) return false
-  // If the file contains both Node and an application, it would start the application again.
+  // An executable that contains both Node and an application would start the application again.
   if (!/^node(?:js)?[-.\d]*$/.test(basename(process.execPath))) return false
   const permission = (process as { readonly permission?: { readonly has: (scope: string) => boolean } }).permission
   if (permission !== undefined && !permission.has("child")) return false
@@ -211,7 +211,7 @@ export const make = (
     const jobs = [...slot.jobs.values()]
     slot.jobs.clear()
     for (const { search } of jobs) search.pending--
-    // The process worked on the oldest job. The other jobs are not to blame, and their directories are sent again.
+    // The process worked on the oldest job. Other searches are not to blame, and send the directories of their jobs again.
     if (jobs[0] !== undefined) jobs[0].search.isBroken = true
     for (const { job, search } of jobs) if (!search.isEnded) job.done(search.isBroken ? undefined : untouched(job))
   }

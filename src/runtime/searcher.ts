@@ -3,8 +3,8 @@
  * its own, this is the fastest way.
  *
  * The bytes of a file are searched first, and only lines that may match are decoded. The result equals that of `scan` on
- * the whole text. engine/search.ts defines which files are binary. All code is in one function without outside
- * references, so that its source can run in a worker.
+ * the whole text. A file is binary if its first 8 KiB contain a NUL, or if it has a match and is not UTF-8. All code is in
+ * one function without outside references, so that its source can run in a worker.
  */
 import type * as Fs from "node:fs"
 import type { acrossLines } from "./acrossLines.ts"
@@ -94,7 +94,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   const pieceBytes = 2 ** 20
   /** The number of bytes decoded at a time when every line is tested. Creating longer strings is many times slower. */
   const maxDecodedBytes = 2 ** 16
-  /** The number of bytes that each of two methods searches before the faster method is chosen. */
+  /** The number of bytes for which each of two methods is timed before the faster method is chosen. */
   const trialBytes = 2 ** 17
   const binaryCheckBytes = 8192
   /**
@@ -106,7 +106,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   /** The size in bytes at which an answer is sent; the other files are left to another job. */
   const maxAnswerBytes = 2 ** 22
   const maxStringLength = 2 ** 29 - 24
-  /** The maximum length, in UTF-16 units, of a text for which `indexOf` of V8 takes linear time. */
+  /** A length, in UTF-16 units, up to which V8 finds a needle with `indexOf` in linear time. */
   const maxLinearLength = 200
 
   const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs.constants

@@ -1,4 +1,4 @@
-/** SHA-1 and SHA-256 (FIPS 180-4) for runtimes without Node, because `crypto.subtle` is asynchronous. */
+/** Implements SHA-1 and SHA-256 (FIPS 180-4) for runtimes without Node, because `crypto.subtle` is asynchronous. */
 import { Buffer } from "./buffer.ts"
 
 interface Algorithm {

@@ -1,5 +1,5 @@
 /**
- * Long computations in steps, for content of unknown size.
+ * Runs long computations in steps, for content of unknown size.
  *
  * A computation is a generator that yields the amount of work done, and its runner decides when other fibers run. So
  * the event loop is never blocked for long, and an interruption takes effect between two slices. For small content the

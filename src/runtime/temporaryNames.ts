@@ -96,8 +96,8 @@ export const verify = (name: string): VerifiedName | undefined => {
 export const hasForm = (name: string): boolean => name.startsWith(".~fsa-") && namePattern.test(name)
 
 /**
- * Tests whether a name has the form of names from `make` without a kind, and is neither from this machine nor from this
- * installation. Whether the work of its process has ended is unknown.
+ * Tests whether a name has the form of names from `make` without a kind, and is from another installation, machine or
+ * container. Whether the work of its process has ended is unknown.
  */
 export const isForeign = (name: string): boolean => {
   const [, , , kind, owner, , part] = namePattern.exec(name) ?? []

@@ -14,6 +14,7 @@ import { openDraft } from "./atomicFile.ts"
 import { makeDirectories } from "./directories.ts"
 import * as Installation from "./installation.ts"
 import { isInside } from "./openRoots.ts"
+import { throwIfTransient } from "./privateDirectory.ts"
 import * as Identity from "./processIdentity.ts"
 import { codeOf } from "../model/realms.ts"
 
@@ -106,9 +107,6 @@ const parseHeader = (line: string): Header | undefined => {
   }
 }
 
-/** The error codes of exhausted descriptors and memory. Such an error says nothing about the file. */
-const transientCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
-
 /**
  * Runs `use` with the opened record. Returns "gone" if the file is missing. Returns `undefined` if it is no regular
  * file of this user, is too large or cannot be read. Throws temporary errors.
@@ -120,9 +118,8 @@ const withRecord = <A>(file: string, use: (descriptor: number, stats: Fs.Stats) 
     const stats = Fs.fstatSync(descriptor)
     return stats.isFile() && isOwn(stats) && stats.size <= maxRecordBytes ? use(descriptor, stats) : undefined
   } catch (error) {
-    const code = codeOf(error)
-    if (transientCodes.has(code)) throw error
-    return code === "ENOENT" ? "gone" : undefined
+    throwIfTransient(error)
+    return codeOf(error) === "ENOENT" ? "gone" : undefined
   } finally {
     if (descriptor !== undefined) Fs.closeSync(descriptor)
   }
@@ -192,7 +189,7 @@ const readAll = (now: number | undefined, left = maxLists): Listing => {
   try {
     names = Fs.readdirSync(top)
   } catch (error) {
-    if (transientCodes.has(codeOf(error))) throw error
+    throwIfTransient(error)
     return emptyListing
   }
   const entries: Array<Entry> = []

@@ -192,7 +192,7 @@ describe("a claim on a file", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is made only by operations with a precondition and by edit", () =>
+  it.live("is made only by calls with a version as precondition and by edit", () =>
     Effect.gen(function* () {
       const { fs, port, root } = yield* ground
       const claimed: Array<string> = []

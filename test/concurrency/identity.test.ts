@@ -1,4 +1,4 @@
-/** The identity of a process and whether it has ended, for processes that run, are stopped, or were killed. */
+/** Tests the identity of a process and whether the process has ended, for processes that run, are stopped, or were killed. */
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync, spawn } from "node:child_process"
 import * as Fs from "node:fs"
@@ -87,7 +87,7 @@ describe("the identity of a process", () => {
     await ended
   })
 
-  it("is neither dead nor alive for another machine and for text that is not an identity", () => {
+  it("has an unknown state if it is from another machine, or if the text is not an identity", () => {
     assert.isUndefined(Identity.isDead(`0${Identity.self().slice(1)}`.replace(/^0+/, "z")))
     for (const text of ["", "claim", "a-b", Identity.self().split("-").slice(0, 2).join("-")]) {
       assert.isUndefined(Identity.isDead(text), text)

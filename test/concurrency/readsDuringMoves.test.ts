@@ -196,6 +196,7 @@ describe("a walk of a host", () => {
             Fs.rmSync(join(root, "x/old"), { recursive: true })
           })
         )
+        assert.strictEqual((error as { readonly _tag: string })._tag, "Unavailable")
         assert.include(String(error), "moved or replaced this directory")
       })
     )

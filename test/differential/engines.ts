@@ -1,4 +1,4 @@
-/** The reference programs: every ripgrep on this machine, and git. Both run without the settings of the machine. */
+/** Finds and runs the reference programs, ripgrep and git. They run without the settings of the machine. */
 import { assert } from "@effect/vitest"
 import { execFileSync, spawnSync } from "node:child_process"
 import { devNull } from "node:os"
@@ -38,7 +38,7 @@ const ripgrepAt = (command: string, name: string): Ripgrep => ({
   }
 })
 
-/** The ripgreps of the PATH and of @vscode/ripgrep. If there is none and FS_ALGEBRA_NO_SKIP is set, one that fails. */
+/** The ripgreps of the PATH and of @vscode/ripgrep. If there is none and FS_ALGEBRA_NO_SKIP is set, one entry always fails. */
 export const ripgreps: ReadonlyArray<Ripgrep> = await (async () => {
   const found: Array<Ripgrep> = []
   for (const [command, from] of [

@@ -1,6 +1,6 @@
 /**
- * Globs on a host, where workers read and directories are pruned. The result equals that of picomatch over all paths, and of
- * ripgrep and git for patterns that they read in the same way.
+ * Compares globs on a host, where workers read and directories are pruned, with picomatch over all paths. Also compares them
+ * with ripgrep and git, for patterns that these programs read in the same way.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -49,7 +49,7 @@ const meaning = (glob: string): ((path: string, isDirectory: boolean) => boolean
     (isDirectory || !glob.endsWith("/")) && matches(isAnchored ? path : path.slice(path.lastIndexOf("/") + 1))
 }
 
-/** Returns whether exclude rules exclude a path. The last match decides, and an excluded directory excludes all entries in it. */
+/** Returns the test of exclude rules. The last matching rule decides, and an excluded directory excludes all entries in it. */
 const leavesOut = (rules: ReadonlyArray<string>, isDirectory: (path: string) => boolean): ((path: string) => boolean) => {
   const read = rules.map((rule) => {
     const takesBack = rule.startsWith("!") && !rule.startsWith("!(")

@@ -1,4 +1,4 @@
-/** Ignore rules on a host where workers read. The result equals that of git, and of ripgrep for trees with .ignore files. */
+/** Compares ignore rules on a host where workers read with git, and for trees with .ignore files with ripgrep. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -101,8 +101,8 @@ describe.each(ripgreps)("a glob with .gitignore and .ignore files at many levels
 })
 
 /**
- * The rules that ripgrep 13 to 15 reads differently from git. Git's reading is correct, and the comparison with ripgrep leaves
- * them out. The issues are those of BurntSushi/ripgrep.
+ * The rules that ripgrep 13 to 15 reads differently from git. This library follows git, and the comparison with ripgrep omits
+ * these rules. The issues are those of BurntSushi/ripgrep.
  */
 const departures: ReadonlyArray<readonly [why: string, rules: ReadonlyArray<string>]> = [
   [

@@ -211,7 +211,7 @@ describe.each(asked)("a search of node_modules, compared with $name:", (rg) => {
         })
         assert.isFalse(truncated)
         assert.strictEqual(filesMatched, new Set(matches.map(({ path }) => path)).size)
-        // Only a pattern that is not ASCII needs ripgrep's Unicode classes. Ours are those of JavaScript.
+        // Only a pattern that is not ASCII needs ripgrep's Unicode classes. This library has the classes of JavaScript.
         const unicode = /^[\0-\x7f]*$/.test(pattern) ? ["--no-unicode"] : []
         const theirs = byPath(linesOf(rg, [...unicode, ...ordered(flags), "-e", pattern, "."]))
         const ours = byPath(linesOfOurs(matches))

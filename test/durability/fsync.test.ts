@@ -172,7 +172,7 @@ describe.runIf(wanted)("durability, seen in the system calls", () => {
       it("flushes each directory after a name in it is created, changed or removed", () => {
         for (const [operation, calls] of operations) {
           const gone = new Set(calls.filter(({ name }) => name === "rmdir").flatMap(({ paths }) => paths))
-          // When the operation ends, the directories that it made and their parents are on disk.
+          // A directory that the operation removes needs no flush.
           const isGone = (path: string): boolean => [...gone].some((top) => path === top || path.startsWith(`${top}/`))
           for (const call of calls) {
             for (const directory of namesOf(call).map(dirname)) {

@@ -107,7 +107,7 @@ for (const [how, change] of Object.entries(replacements)) {
   })
 }
 
-// Node can neither read nor write extended attributes. If a later Node can, this test fails and replacements should keep them.
+// Node can neither read nor write extended attributes. If a later Node can, replacements should keep them.
 it.runIf(wanted)("no replacement keeps extended attributes or an access control list", async () => {
   const roots = Object.keys(replacements).map(freshRoot)
   const paths = roots.map(plant)

@@ -35,7 +35,7 @@ describe("braces that contain ** stand for each of their alternatives:", () => {
     ["src/{**/a,**/b}.ts", "src/a.ts src/d/b.ts"],
     ["{src,d}/{**/a,b}*", "d/a d/b d/e/a src/a.ts"],
     ["{**/e,x}/a", "d/e/a"],
-    ["{d/**,a}", "a d/a d/b d/.env d/k.pem d/e/a d/e/b d/e/.env src/d/b.ts".replace(" src/d/b.ts", "")],
+    ["{d/**,a}", "a d/a d/b d/.env d/k.pem d/e/a d/e/b d/e/.env"],
     ["{**,x}", tree],
     // Each alternative has its own anchoring: without a slash it matches at any depth, and a leading slash anchors it.
     ["{*.ts,d/**/b}", "a.ts d/b d/e/b src/a.ts src/d/b.ts"],
@@ -220,7 +220,7 @@ beside("a class in brackets matches the same characters as in bash:", () => {
     }
   })
 
-  it("an unknown class is text, whatever its name", () => {
+  it("an unknown class matches no character outside its own text, whatever its name", () => {
     for (const name of [...Object.getOwnPropertyNames(Object.prototype), "nothing", ""]) {
       assert.isFalse(test(make(`[[:${name}:]]`), "q"), name)
     }
@@ -238,7 +238,7 @@ describe("a backslash makes the next character literal", () => {
   })
 })
 
-describe("strict compilation rejects a pattern with a surprising meaning:", () => {
+describe("strict compilation rejects an invalid or surprising pattern:", () => {
   const rows: ReadonlyArray<readonly [pattern: string, detail: RegExp]> = [
     ["src\\gen", /"\\g" means the character/],
     ["C:\\work", /"\\w" means the character/],

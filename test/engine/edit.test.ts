@@ -245,7 +245,7 @@ describe("an edit that can never succeed fails with InvalidArgument:", () => {
 })
 
 describe("a limit", () => {
-  it("on the size of the result is checked before the result is built", () => {
+  it("on the inserted characters counts code points, and allows exactly its number", () => {
     const edits: ReadonlyArray<Edit> = [{ oldText: "a", newText: "😀".repeat(1000), match: "all" }]
     const content = utf8("a".repeat(100_000))
     assert.deepStrictEqual(applyEditsAtOnce(content, edits, "a", 99_999_999), {
@@ -345,7 +345,7 @@ describe("the error of an edit without a match describes the mismatch:", () => {
     assert.match(why(line, "needle  here"), /line 1 .*white space.*needle here.*\(only compared: line 1 of this large file\)/)
   })
 
-  it("a long text is compared from its first difference", () => {
+  it("a long text is compared around its first difference", () => {
     const lines = Array.from({ length: 1000 }, (_, i) => `line number ${i}`)
     const oldText = lines.slice(100, 900).join("\n").replace("number 650", "Number 650")
     assert.match(why(lines.join("\n"), oldText), /only in case: on line 651 .*\(only compared: lines \d+-\d+ of its 800\)/)
@@ -446,7 +446,7 @@ describe("a diff", () => {
     assert.lengthOf(diff.match(/^\+(?!\+\+)/gm)!, 20 + 11)
   })
 
-  it("quotes a name as git does", () => {
+  it("quotes a name with a quotation mark or a backslash as git does", () => {
     const diffOf = (path: string) => edited(utf8("a"), [{ oldText: "a", newText: "b" }], path).diff.split("\n")[0]
     assert.strictEqual(diffOf('a"b'), String.raw`--- "a/a\"b"`)
     assert.strictEqual(diffOf("a\\b"), String.raw`--- "a/a\\b"`)

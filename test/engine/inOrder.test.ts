@@ -35,7 +35,7 @@ describe("runInOrder", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("takes no more tasks from the source than the next result needs", () =>
+  it.effect("takes only one task from the source if its result is available at once", () =>
     Effect.gen(function* () {
       const { next, state } = counting(100)
       const answer = yield* runInOrder(next, Effect.succeed, 8)

@@ -342,7 +342,7 @@ describe("the matcher:", () => {
       it(`${expected ? "matches" : "does not match"} ${path} with the pattern ${pattern}`, () =>
         assert.strictEqual(test(make(pattern, { dialect: "fnmatch" }), path), expected))
     }
-    it("rejects the same patterns as path patterns", () => {
+    it('rejects an unclosed bracket, a ".." segment and a blank pattern', () => {
       assert.match(refused("a[b", { dialect: "fnmatch" }).detail, /not closed/)
       assert.match(refused("../*", { dialect: "fnmatch" }).detail, /"\.\." segment/)
       assert.match(refused(" ", { dialect: "fnmatch" }).detail, /blank/)

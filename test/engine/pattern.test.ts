@@ -106,7 +106,7 @@ describe("Pattern.compile", () => {
     assert.isAbove(steps("a*b*c*d*e*"), 1e9)
   })
 
-  // V8 24.21 takes 60 ms for the longest accepted expression and minutes for the shortest rejected one. No worker can be
+  // Node 24 takes 60 ms for the longest accepted expression and minutes for the shortest rejected one. No worker can be
   // terminated during compilation.
   it("rejects expressions that V8 would take hours to compile, and accepts similar harmless expressions", () => {
     const rows: ReadonlyArray<readonly [accepted: string, refused: string]> = [

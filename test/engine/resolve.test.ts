@@ -36,18 +36,18 @@ const byFile: Step = (port) =>
 
 describe("a symlink that is replaced between its stat and its readlink:", () => {
   const cases: ReadonlyArray<
-    readonly [string, Step, string, (fs: Algebra) => Effect.Effect<unknown, { readonly _tag: string }>, unknown]
+    readonly [string, Step, (fs: Algebra) => Effect.Effect<unknown, { readonly _tag: string }>, unknown]
   > = [
-    ["a directory in its place is entered", byDirectory, "read", (fs) => fs.readString("l/file"), "another"],
-    ["a file in its place is found", byFile, "read", (fs) => fs.readString("l/file"), "NotFound"],
-    ["a file in its place is found", byFile, "write", (fs) => fs.write("l/new", ""), "NotADirectory"],
-    ["a file in its place is found", byFile, "stat", (fs) => Effect.map(fs.stat("l"), ({ kind }) => kind), "file"],
-    ["a missing entry is reported", byNothing, "stat", (fs) => fs.stat("l/file"), "NotFound"],
-    ["a missing entry is reported", byNothing, "exists", (fs) => fs.exists("l/file"), false],
-    ["a missing entry is reported", byNothing, "list", (fs) => fs.list("l"), "NotFound"]
+    ["readString enters a directory in its place", byDirectory, (fs) => fs.readString("l/file"), "another"],
+    ["readString fails with NotFound below a file in its place", byFile, (fs) => fs.readString("l/file"), "NotFound"],
+    ["write fails with NotADirectory below a file in its place", byFile, (fs) => fs.write("l/new", ""), "NotADirectory"],
+    ["stat describes a file in its place", byFile, (fs) => Effect.map(fs.stat("l"), ({ kind }) => kind), "file"],
+    ["stat fails with NotFound if nothing is in its place", byNothing, (fs) => fs.stat("l/file"), "NotFound"],
+    ["exists returns false if nothing is in its place", byNothing, (fs) => fs.exists("l/file"), false],
+    ["list fails with NotFound if nothing is in its place", byNothing, (fs) => fs.list("l"), "NotFound"]
   ]
-  for (const [claim, by, name, run, expected] of cases) {
-    it.effect(`${claim}: ${name}`, () =>
+  for (const [claim, by, run, expected] of cases) {
+    it.effect(claim, () =>
       Effect.gen(function* () {
         const port = yield* inMemory
         assert.deepStrictEqual(yield* outcome(run(make(swapping(port, by)))), expected)

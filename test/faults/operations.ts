@@ -42,10 +42,7 @@ const writes = (what: string, path: string, options: WriteOptions, text = "new")
   )
 ]
 
-/**
- * The SHA-256 of "old
- * ", from sha256sum.
- */
+/** The SHA-256 of "old\n", from sha256sum. */
 const versionOfOld = "01d09d19c2139a46aebfb577780d123d7396e97201bc7ead210a2ebff8239dee"
 
 export const writing: ReadonlyArray<Operation> = [

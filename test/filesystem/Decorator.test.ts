@@ -104,11 +104,12 @@ describe("subdirectory", () => {
       assert.deepStrictEqual(yield* capture(fs.port), yield* capture(alone.port))
       assert.deepStrictEqual(yield* names(whole), ["beside", "in"])
       assert.deepStrictEqual(yield* names(whole, "in"), ["beside", "there"])
+      for (const path of ["beside", "in/beside"]) assert.strictEqual(yield* whole.readString(path), "beside")
     }),
     { arbitrary: { runs: runs(100) } }
   )
 
-  it.effect("fails for a missing directory, and does not create it", () =>
+  it.effect("fails for a missing directory, a file, an invalid path or an escaping link, and changes nothing", () =>
     Effect.gen(function* () {
       const whole = yield* memory({ tree: { ...tree, out: { link: "../x" } } })
       const before = yield* capture(whole.port)

@@ -89,7 +89,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "deletes files and whole directories, and returns the number of files",
+    "deletes files and whole directories, and returns the number of files, or 1 for an empty directory",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       for (const path of ["tests/a", "tests/b/c", "tests/b/d/e", "kept"]) yield* self.write(path, "x")

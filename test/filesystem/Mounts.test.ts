@@ -49,7 +49,7 @@ const mounted = Effect.fnUntraced(function* () {
 
 describe("a mounted filesystem", () => {
   it.effect.prop(
-    "answers every call as one tree, and leaves the hidden directory unchanged",
+    "answers random programs as one tree, and leaves the hidden directory unchanged",
     [program],
     Effect.fnUntraced(function* ([steps]) {
       const whole = yield* memory({ tree })

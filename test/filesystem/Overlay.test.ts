@@ -522,7 +522,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("keeps a moved file on the lower disk at every moment of a commit", () =>
+  it.effect("keeps a moved file in the lower filesystem at every moment of a commit", () =>
     Effect.gen(function* () {
       const base = yield* InMemory.make({ tree: { d: { precious: "p" } } })
       const lost: Array<string> = []

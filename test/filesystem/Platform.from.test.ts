@@ -186,9 +186,8 @@ describe("Platform.fromFileSystem", () => {
       Fs.writeFileSync(join(root, "a"), "old")
       for (const call of [
         fs.write("a", "more", { mode: "append" }),
-        Stream.run(Stream.make(new Uint8Array(4)), fs.sink("a", { mode: "append" })),
-        fs.write("new", "more", { mode: "append" })
-      ].slice(0, 2)) {
+        Stream.run(Stream.make(new Uint8Array(4)), fs.sink("a", { mode: "append" }))
+      ]) {
         assert.strictEqual((yield* Effect.flip<unknown, { readonly _tag: string }, never>(call))._tag, "DiskFull")
         assert.deepStrictEqual(onDisk(root), ["a file 644 old"])
       }

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ByteSize, Cause, Context, Deferred, Effect, Exit, Fiber, FileSystem, Layer, Option, Scope, Sink, Stream } from "effect"
+import { ByteSize, Cause, Context, Deferred, Effect, Exit, Fiber, FileSystem, Layer, Option, Scope, Stream } from "effect"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as InMemory from "../../src/backends/InMemory.ts"
@@ -620,13 +620,16 @@ describe("a sink", () => {
 
   onBoth("fails and consumes nothing of its stream if it cannot write", (fs) =>
     Effect.gen(function* () {
-      const error = yield* Effect.flip(
-        Stream.run(
-          Stream.make(text("x")),
-          Sink.map(fs.sink("d"), () => undefined)
-        )
+      let pulled = 0
+      const source = Stream.fromEffect(
+        Effect.sync(() => {
+          pulled++
+          return text("x")
+        })
       )
+      const error = yield* Effect.flip(Stream.run(source, fs.sink("d")))
       assert.strictEqual(error.reason._tag, "BadResource")
+      assert.strictEqual(pulled, 0)
     })
   )
 })

@@ -1,4 +1,4 @@
-/** Absolute links that lead into the root, through every layer between a host and a caller. */
+/** Tests absolute links that lead into the root, through each kind of layer between a host and a caller. */
 import { assert, describe, it } from "@effect/vitest"
 import { NodeFileSystem } from "@effect/platform-node"
 import * as Effect from "effect/Effect"

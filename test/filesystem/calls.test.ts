@@ -191,7 +191,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("arguments are checked before paths", () =>
+    it.live("arguments are checked before the file is looked up", () =>
       on((fs) =>
         Effect.gen(function* () {
           assert.strictEqual(yield* tag(fs.read("nope", { encoding: "nope" })), "InvalidArgument")

@@ -143,6 +143,6 @@ export const capture = Effect.fnUntraced(function* (port: Backend): Effect.fn.Re
   return Object.fromEntries(Object.entries(out).sort(([a], [b]) => FsPath.compare(a, b)))
 })
 
-/** Removes the times. A commit renews the times of links and keeps those of unchanged lower files. */
+/** Removes the times. A commit renews the times of links and keeps the times of unchanged lower files. */
 export const timeless = (captured: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(captured).map(([path, entry]) => [path, { ...(entry as object), at: undefined }]))

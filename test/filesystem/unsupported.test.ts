@@ -1,4 +1,4 @@
-/** Changes that a backend does not offer. */
+/** Tests changes that a backend does not support. */
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

@@ -1,4 +1,7 @@
-/** In memory every operation is atomic, whenever it is interrupted. */
+/**
+ * Interrupts operations in memory. At a step of a fiber every operation is atomic. Between the primitive calls of an operation
+ * on a tree, the operation may be partly done.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as InMemory from "../../src/backends/InMemory.ts"

@@ -91,7 +91,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("release a path after interruption at any point", () =>
+  it.effect("release a path after an interruption of a holder or a waiter", () =>
     Effect.gen(function* () {
       const locks = make()
       for (let round = 0; round < 200; round++) {

@@ -1,4 +1,4 @@
-/** Temporary names of other processes, and forged ones. */
+/** Makes temporary names of other processes, and forged names. */
 import { execFileSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import * as Installation from "../../src/runtime/installation.ts"

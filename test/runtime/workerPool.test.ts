@@ -209,7 +209,7 @@ describe("the worker pool", () => {
       const waiting = asked("waiting", "a", foo)
       const listing = workers.list([base], () => answered.push("listing"), over("listing"))
       while (Atomics.load(seen!, progress.ticket) !== 2) await new Promise((resolve) => setImmediate(resolve))
-      // A question that no worker has started ends at once, although another question occupies the only worker.
+      // A request that no worker has started ends at once, although another request occupies the only worker.
       for (const withdraw of [next, waiting, listing]) withdraw()
       assert.deepStrictEqual(overs.sort(), ["listing", "next", "waiting"])
       stuck()

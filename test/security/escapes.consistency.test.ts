@@ -141,7 +141,7 @@ const pairs: ReadonlyArray<Pair> = [
     but: below
   },
   {
-    name: "copy of a file over it",
+    name: "copy",
     ours: (fs, path) => Effect.asVoid(fs.copy(path, "in/copy")),
     plain: (at, root) => {
       if (Fs.lstatSync(at).isSymbolicLink()) Fs.symlinkSync(Fs.readlinkSync(at), `${root}/in/copy`)

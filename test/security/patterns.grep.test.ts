@@ -317,24 +317,6 @@ describe("extreme texts:", () => {
     })
   )
 
-  it.live("a context larger than the file costs no more than the file", () =>
-    Effect.gen(function* () {
-      const { error, isStuck, out, status } = yield* guarded(
-        `
-        const fs = await make({ f: "a\\n".repeat(300_000) })
-        say(await run(told(fs.grep("a", { context: 1_000_000 }))))
-      `,
-        { heap: 512 }
-      )
-      assert.isFalse(isStuck, "did not end")
-      assert.strictEqual(status, 0, `the program has died: ${error.split("\n").find((line) => line.includes("FATAL"))}`)
-      assert.include(
-        ["done", "LimitExceeded", "InvalidArgument"].map((tag) => JSON.stringify(tag)),
-        out
-      )
-    })
-  )
-
   it.live("a file that grows during the search is searched as it was when it was opened", () =>
     Effect.scoped(
       Effect.gen(function* () {

@@ -1,8 +1,6 @@
 /**
- * The common part of all operations: the order of the first checks (permissions, path, arguments), the caller's limits,
- * and the conversion of faults.
- *
- * Only this module turns faults into errors with an operation and a path.
+ * Runs the common part of all operations: checks the permissions and the path, passes the caller's limits, and turns faults
+ * into errors with an operation and a path.
  */
 import { accessDenied, invalidPath, invalidArgument } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"

@@ -37,7 +37,7 @@ const resolveDirectory = (
 export const entryOperations = (
   self: Caller
 ): Pick<Algebra, "exists" | "stat" | "lstat" | "realPath" | "list" | "walk" | "watch"> => {
-  const { call, parse, port, run, callStream: streaming } = self
+  const { call, parse, port, run, callStream } = self
   const reportsSymlinks = port.rules?.symlinks === "report"
 
   const statLink = (path: FsPath.FsPath): Effect.Effect<FileStat, Fault> =>
@@ -87,14 +87,14 @@ export const entryOperations = (
     list: (input = ".") =>
       call("list", input, errorTags.list, readActions, (path, limits) => list(port, path, limits.maxListEntries)),
     walk: (input = ".", options) =>
-      streaming("walk", input, errorTags.list, (path, limits) => {
+      callStream("walk", input, errorTags.list, (path, limits) => {
         const plan = Walk.plan(options ?? {}, { limits, caseSensitive: port.info.caseSensitive })
         return isFault(plan)
           ? Effect.fail(plan)
           : Effect.map(resolveDirectory(self, path), (base) => Walk.walk(port, base, plan))
       }),
     watch: (input = ".") =>
-      streaming("watch", input, errorTags.watch, (path) => {
+      callStream("watch", input, errorTags.watch, (path) => {
         const ability = port.watch
         if (ability === undefined) return Effect.fail(unsupported("watching"))
         return Effect.map(resolveDirectory(self, path), ({ at }) => {
@@ -121,7 +121,7 @@ const directoryKinds: ReadonlyArray<Kind> = ["directory"]
 const grepBaseKinds: ReadonlyArray<Kind> = ["directory", "file"]
 
 export const searchOperations = (self: Caller): Pick<Algebra, "glob" | "globStream" | "grep" | "grepStream"> => {
-  const { call, port, callStream: streaming } = self
+  const { call, port, callStream } = self
   const context = (limits: LimitsShape) => ({ limits, caseSensitive: port.info.caseSensitive })
 
   const failMissingBase = (path: FsPath.FsPath, kinds: ReadonlyArray<Kind>): Effect.Effect<never, Fault> =>
@@ -157,7 +157,7 @@ export const searchOperations = (self: Caller): Pick<Algebra, "glob" | "globStre
         )
       ),
     globStream: (pattern, options) =>
-      streaming("globStream", pathOf(options), errorTags.glob, (path, limits) =>
+      callStream("globStream", pathOf(options), errorTags.glob, (path, limits) =>
         search(
           path,
           Glob.plan(pattern, options ?? {}, context(limits)),
@@ -172,7 +172,7 @@ export const searchOperations = (self: Caller): Pick<Algebra, "glob" | "globStre
         )
       ),
     grepStream: (pattern, options) =>
-      streaming("grepStream", pathOf(options), errorTags.grep, (path, limits) =>
+      callStream("grepStream", pathOf(options), errorTags.grep, (path, limits) =>
         search(path, Grep.plan(pattern, options ?? {}, context(limits)), grepBaseKinds, (base, plan) =>
           Effect.succeed(Grep.stream(port, base, plan))
         )
@@ -212,7 +212,7 @@ const checkEncoding = (encoding: string | undefined): Fault | undefined => {
 export const contentOperations = (
   self: Caller
 ): Pick<Algebra, "read" | "readString" | "readBytes" | "version" | "stream" | "lines"> => {
-  const { call, port, callStream: streaming } = self
+  const { call, port, callStream } = self
   return {
     read: versioning<[path: string], ReadOptions, ReadResult, ReadError>((input, options) =>
       call("read", input, errorTags.read, readActions, (path, limits) => {
@@ -264,7 +264,7 @@ export const contentOperations = (
         Effect.scoped(Effect.flatMap(Read.open(port, path), Version.ofHandle))
       ),
     stream: (input, options) =>
-      streaming("stream", input, errorTags.stream, (path) => {
+      callStream("stream", input, errorTags.stream, (path) => {
         const fault =
           checkWholeNumber("offset", options?.offset) ??
           checkWholeNumber("length", options?.length) ??
@@ -274,7 +274,7 @@ export const contentOperations = (
         return Effect.succeed(Read.stream(port, path, options?.offset ?? 0, length, options?.chunkSize ?? defaultChunkBytes))
       }),
     lines: (input) =>
-      streaming("lines", input, errorTags.lines, (path) =>
+      callStream("lines", input, errorTags.lines, (path) =>
         Effect.succeed(Text.lines(Read.stream(port, path, 0, unboundedLength, defaultChunkBytes)))
       )
   }

@@ -44,7 +44,7 @@ import {
   moveActions,
   readActions,
   readOnly,
-  writeActions as changing,
+  writeActions,
   versioning
 } from "./call.ts"
 
@@ -99,8 +99,8 @@ const checkSize = (actual: number, { maxFileSize }: LimitsShape): Fault | undefi
   checkLimit("maxFileSize", maxFileSize, actual)
 
 /**
- * Checks the number of bytes of a sink. A stream is not kept in memory, so it needs no limit by default. A
- * `maxFileSize` below the standard applies to streams too.
+ * Checks the number of bytes of a sink. A stream is not kept in memory, so it needs no limit by default. The limit is
+ * `maxStreamBytes`, or else a `maxFileSize` below the standard.
  */
 const checkStream = (actual: number, { maxFileSize, maxStreamBytes }: LimitsShape): Fault | undefined =>
   maxStreamBytes !== undefined
@@ -119,7 +119,6 @@ const checkTexts = (edits: ReadonlyArray<Edit.Edit>, limits: LimitsShape): Fault
 
 const encodeText = (content: string, limits: LimitsShape): Uint8Array | Fault => {
   if (typeof content !== "string") return invalidArgument("content", "it must be a string; use writeBytes for bytes")
-  if (!content.isWellFormed()) return invalidArgument("content", "it holds a lone surrogate, which no encoding can write")
   const fault = content.length > limits.maxFileSize ? checkSize(FsPath.codePoints(content), limits) : undefined
   return fault ?? Text.encode(content)
 }
@@ -238,7 +237,7 @@ export const writeOperations = (self: Caller): Pick<Algebra, "write" | "writeByt
     edit: versioning<[path: string, edits: Edit.Edit | ReadonlyArray<Edit.Edit>], EditOptions, EditResult, EditError>(
       (input, edits, options) => {
         const dryRun = options?.dryRun === true
-        return call("edit", input, errorTags.edit, dryRun ? readActions : changing, (path, limits) => {
+        return call("edit", input, errorTags.edit, dryRun ? readActions : writeActions, (path, limits) => {
           const list: ReadonlyArray<Edit.Edit> = Array.isArray(edits) ? edits : [edits as Edit.Edit]
           const fault = checkPrecondition(options) ?? Edit.checkEdits(list) ?? checkTexts(list, limits)
           if (fault !== undefined) return Effect.fail(fault)
@@ -289,7 +288,7 @@ const checkTarget = (target: string): Fault | undefined =>
 export const nameOperations = (
   self: Caller
 ): Pick<Algebra, "delete" | "mkdir" | "copy" | "move" | "readLink" | "symlink" | "setAttributes"> => {
-  const { call, isPermitted: may, parse, port, run } = self
+  const { call, isPermitted, parse, port, run } = self
 
   const transfer = (
     operation: "copy" | "move",
@@ -299,15 +298,15 @@ export const nameOperations = (
     body: (source: FsPath.FsPath, target: FsPath.FsPath) => Effect.Effect<TransferResult, Fault>
   ) =>
     run<TransferResult, TransferError>(operation, from, errorTags.transfer, (limits) => {
-      for (const action of actions) if (!may(action)) return Effect.fail(readOnly)
+      for (const action of actions) if (!isPermitted(action)) return Effect.fail(readOnly)
       const source = parse(from, limits)
       if (typeof source !== "string") return Effect.fail(located(source, shownPath(from)))
       const target = parse(to, limits)
       if (typeof target !== "string") return Effect.fail(located(target, shownPath(to)))
       const kept = FsPath.uncreatable(target)
       if (kept !== undefined) return Effect.fail(located(kept, shownPath(to)))
-      if (operation === "move" && !may("delete", source)) return Effect.fail(located(readOnly, from))
-      if (!may("write", target)) return Effect.fail(located(readOnly, to))
+      if (operation === "move" && !isPermitted("delete", source)) return Effect.fail(located(readOnly, from))
+      if (!isPermitted("write", target)) return Effect.fail(located(readOnly, to))
       if (operation === "move" && source === FsPath.root) return Effect.fail(located(rootDeniedFault, from))
       const fault = Transfer.checkNames(port, operation, source, target)
       if (fault !== undefined) return Effect.fail(located(fault, to))
@@ -333,7 +332,7 @@ export const nameOperations = (
         mkdir(port, path, { parents: options?.parents !== false, existOk: options?.existOk !== false })
       ),
     copy: (from, to, options) =>
-      transfer("copy", from, to, changing, (source, target) =>
+      transfer("copy", from, to, writeActions, (source, target) =>
         Transfer.copy(port, source, target, options?.overwrite === true)
       ),
     move: (from, to, options) =>
@@ -368,7 +367,7 @@ export const nameOperations = (
         })
       }),
     setAttributes: (input, attributes) =>
-      call("setAttributes", input, errorTags.attributes, changing, (path) => {
+      call("setAttributes", input, errorTags.attributes, writeActions, (path) => {
         const { mode, modifiedAt } = attributes ?? {}
         if (mode !== undefined && !(isWholeNumber(mode, 0) && mode <= 0o777)) {
           return Effect.fail(invalidArgument("mode", "it must be permission bits, at most 0o777"))

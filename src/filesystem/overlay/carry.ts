@@ -2,8 +2,8 @@
  * Copies one entry between backends unchanged: a file with its bytes, mode and time, a symlink with its target, or a directory
  * without its entries.
  *
- * The copy is created under a temporary name, never with more permissions than the original, and then renamed. No reader
- * therefore sees a partial copy, and concurrent copies of one entry do not disturb each other.
+ * If renames are permitted, the copy is created under a temporary name and then renamed. Its mode is set before any content
+ * is readable. No reader sees a partial copy, and concurrent copies of one entry do not disturb each other.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

@@ -93,10 +93,10 @@ interface CopyUp {
 
 type CreatedDirectories = Array<readonly [path: FsPathModule.FsPath, like: FileStat]>
 
-const makeRaise = ({ statLower: below, list, lower, toLowerSpelling: spelt, upper }: Layers): CopyUp => {
+const makeCopyUp = ({ statLower, list, lower, toLowerSpelling, upper }: Layers): CopyUp => {
   const copyUpEntry = (path: FsPathModule.FsPath, stat: FileStat): Effect.Effect<void, Fault> =>
     Effect.catch(
-      Effect.flatMap(spelt(path), (path) => copyEntry(lower, path, stat, upper, { replace: false })),
+      Effect.flatMap(toLowerSpelling(path), (path) => copyEntry(lower, path, stat, upper, { replace: false })),
       (fault) => (fault._tag === "AlreadyExists" ? Effect.void : Effect.fail(fault))
     )
 
@@ -109,7 +109,7 @@ const makeRaise = ({ statLower: below, list, lower, toLowerSpelling: spelt, uppe
       missing.push(at)
     for (let i = missing.length - 1; i >= 0; i--) {
       const at = missing[i]!
-      const stat = yield* below(at)
+      const stat = yield* statLower(at)
       if (stat === undefined) return yield* Effect.fail(notFound)
       yield* copyUpEntry(at, stat)
       created.push([at, stat])
@@ -130,7 +130,7 @@ const makeRaise = ({ statLower: below, list, lower, toLowerSpelling: spelt, uppe
   const copyUpLeaf = (path: FsPathModule.FsPath): Effect.Effect<void, Fault> =>
     Effect.flatMap(upper.stat(path), (found) =>
       found === undefined
-        ? Effect.flatMap(below(path), (stat) => (stat === undefined ? Effect.void : copyUpEntry(path, stat)))
+        ? Effect.flatMap(statLower(path), (stat) => (stat === undefined ? Effect.void : copyUpEntry(path, stat)))
         : Effect.void
     )
 
@@ -186,9 +186,9 @@ const checkReplaceable = (source: FileStat, target: FileStat): Effect.Effect<voi
       : Effect.void
 
 export const make = (layers: Layers): Backend => {
-  const { statLower: below, hidden, keyOf, list, lower, open, toLowerSpelling: spelt, stat, upper } = layers
-  const raise = makeRaise(layers)
-  const { notifyWatchers: tell, watch } = makeWatchers(keyOf)
+  const { statLower, hidden, keyOf, list, lower, open, toLowerSpelling, stat, upper } = layers
+  const copyUp = makeCopyUp(layers)
+  const { notifyWatchers, watch } = makeWatchers(keyOf)
 
   const notifyAfter = <A, E, R>(effect: Effect.Effect<A, E, R>, notify: () => void): Effect.Effect<A, E, R> =>
     Effect.onExit(effect, (exit) => (Exit.isSuccess(exit) ? Effect.sync(notify) : Effect.void))
@@ -203,7 +203,7 @@ export const make = (layers: Layers): Backend => {
 
   /** Runs a change of the upper tree and hides the lower entry, if there is one, during and after the change. */
   const hideLowerWhile = (path: FsPathModule.FsPath, effect: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
-    Effect.flatMap(below(path), (stat) => (stat === undefined ? effect : hidden.hideWhile(path, effect)))
+    Effect.flatMap(statLower(path), (stat) => (stat === undefined ? effect : hidden.hideWhile(path, effect)))
 
   /**
    * Returns the path in its existing spelling. If the entry exists only in the lower tree, its name may differ from the path in
@@ -214,7 +214,7 @@ export const make = (layers: Layers): Backend => {
   ): Effect.Effect<{ readonly at: FsPathModule.FsPath; readonly isBelow: boolean }, Fault> =>
     Effect.flatMap(upper.stat(path), (above): ReturnType<typeof toExistingSpelling> =>
       above === undefined
-        ? Effect.map(spelt(path), (at) => ({ at, isBelow: true }))
+        ? Effect.map(toLowerSpelling(path), (at) => ({ at, isBelow: true }))
         : Effect.succeed({ at: path, isBelow: false })
     )
 
@@ -229,12 +229,12 @@ export const make = (layers: Layers): Backend => {
       const prepareWrite = Effect.flatMap(stat(path), (now) => {
         found = now
         const admits = now === undefined ? checkParentDirectory(path) : checkWritable(mode, now)
-        return Effect.andThen(admits, raise.directory(FsPathModule.parent(path)))
+        return Effect.andThen(admits, copyUp.directory(FsPathModule.parent(path)))
       })
-      const copied = mode === "append" ? raise.entry(path) : Effect.void
+      const copied = mode === "append" ? copyUp.entry(path) : Effect.void
       const outer = how?.commit
       const commit: Commit = <A, E2, R2>(publish: Effect.Effect<A, E2, R2>) => {
-        const publishAndNotify = notifyAfter(publish, () => tell(found === undefined ? "Created" : "Updated", path))
+        const publishAndNotify = notifyAfter(publish, () => notifyWatchers(found === undefined ? "Created" : "Updated", path))
         if (outer === undefined) return Effect.andThen(copied, publishAndNotify)
         // The entry may have changed while the stream was staged, so check again.
         return outer<A, E2 | Fault, R2>(Effect.andThen(Effect.andThen(prepareWrite, copied), publishAndNotify))
@@ -281,7 +281,7 @@ export const make = (layers: Layers): Backend => {
             found.kind === "directory"
               ? Effect.flatMap(list(path), (children) => (children.length === 0 ? removeUpper : Effect.fail(directoryNotEmpty)))
               : removeUpper,
-            () => tell("Removed", path)
+            () => notifyWatchers("Removed", path)
           )
         })
 
@@ -304,18 +304,18 @@ export const make = (layers: Layers): Backend => {
       yield* checkReplaceable(source, target)
       if (target.kind === "directory" && (yield* list(to)).length > 0) return yield* Effect.fail(directoryNotEmpty)
     }
-    yield* raise.directory(FsPathModule.parent(to))
-    if ((yield* below(from)) !== undefined) yield* source.kind === "directory" ? raise.tree(from) : raise.entry(from)
+    yield* copyUp.directory(FsPathModule.parent(to))
+    if ((yield* statLower(from)) !== undefined) yield* source.kind === "directory" ? copyUp.tree(from) : copyUp.entry(from)
     const { at } = target === undefined ? { at: to } : yield* toExistingSpelling(to)
     yield* notifyAfter(hideLowerWhile(from, upper.rename(from, at, { replace })), () => {
-      tell("Removed", from)
-      tell("Created", to)
+      notifyWatchers("Removed", from)
+      notifyWatchers("Created", to)
     })
   })
 
   const makeAndNotify = (path: FsPathModule.FsPath, make: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
-    Effect.andThen(checkVacant(path), raise.directory(FsPathModule.parent(path))).pipe(
-      Effect.andThen(notifyAfter(make, () => tell("Created", path)))
+    Effect.andThen(checkVacant(path), copyUp.directory(FsPathModule.parent(path))).pipe(
+      Effect.andThen(notifyAfter(make, () => notifyWatchers("Created", path)))
     )
 
   const linksOf = (above: Links, under: Links): Links => {
@@ -325,7 +325,7 @@ export const make = (layers: Layers): Backend => {
     ): Effect.Effect<string, Fault> =>
       Effect.flatMap(upper.stat(path), (found) =>
         found === undefined
-          ? Effect.flatMap(below(path), (stat) => (stat === undefined ? Effect.fail(notFound) : read(under)))
+          ? Effect.flatMap(statLower(path), (stat) => (stat === undefined ? Effect.fail(notFound) : read(under)))
           : read(above)
       )
     return {
@@ -342,10 +342,10 @@ export const make = (layers: Layers): Backend => {
     set: (path, values) =>
       Effect.flatMap(stat(path), (found) => {
         if (found === undefined) return Effect.fail(notFound)
-        const copiedUp = found.kind === "directory" ? raise.directory(path) : raise.entry(path)
+        const copiedUp = found.kind === "directory" ? copyUp.directory(path) : copyUp.entry(path)
         return Effect.andThen(
           copiedUp,
-          notifyAfter(above.set(path, values), () => tell("Updated", path))
+          notifyAfter(above.set(path, values), () => notifyWatchers("Updated", path))
         )
       })
   })
@@ -355,7 +355,7 @@ export const make = (layers: Layers): Backend => {
 
   const changesBelow = (path: FsPathModule.FsPath): Stream.Stream<WatchEvent, Fault> =>
     Stream.unwrap(
-      Effect.map(below(path), (stat) =>
+      Effect.map(statLower(path), (stat) =>
         stat?.kind !== "directory" || lower.watch === undefined
           ? Stream.empty
           : Stream.filterEffect(lower.watch(path), (event) => showsThrough(event.path))

@@ -155,7 +155,7 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
   } = bridge
 
   const failDenied = (path: string, what: string) =>
-    Effect.fail(systemError("access", path, "PermissionDenied", `the permission bits of this entry allow nobody to ${what} it`))
+    Effect.fail(systemError("access", path, "PermissionDenied", `nobody may ${what} this entry`))
 
   const isWritable = (stat: FileStat): boolean =>
     may("write", stat.path) && (stat.mode === undefined || (stat.mode & 0o222) !== 0)

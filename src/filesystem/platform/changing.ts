@@ -29,7 +29,7 @@ const randomName = (digits: number): Effect.Effect<string> =>
 
 const ownerOnlyMode = 0o700
 
-export const makeTemporary = ({ withPlatformErrors: answer, fs, port }: Bridge): Temporary => {
+export const makeTemporary = ({ withPlatformErrors, fs, port }: Bridge): Temporary => {
   const removeDirectory = (directory: string) => fs.delete(directory, { recursive: true, missing: "ignore" })
 
   const createPrivateDirectory = (path: string): Effect.Effect<string, FsError> => {
@@ -44,7 +44,7 @@ export const makeTemporary = ({ withPlatformErrors: answer, fs, port }: Bridge):
   const makeDirectory = (method: string, options: DirectoryOptions): Effect.Effect<string, PlatformError> => {
     const above = (options?.directory ?? "").replace(/\/+$/, "")
     const randomPath = Effect.map(randomName(6), (name) => `${above}/${options?.prefix ?? ""}${name}`)
-    return answer(
+    return withPlatformErrors(
       method,
       options?.directory ?? "/",
       Effect.retry(Effect.flatMap(randomPath, createPrivateDirectory), {
@@ -61,7 +61,11 @@ export const makeTemporary = ({ withPlatformErrors: answer, fs, port }: Bridge):
     Effect.flatMap(makeDirectory(method, options), (directory) =>
       Effect.flatMap(randomName(10), (name) => {
         const path = `${directory}/${name}${options?.suffix ?? ""}`
-        const made = answer(method, path, fs.writeBytes(path, new Uint8Array(0), { mode: "create", createParents: false }))
+        const made = withPlatformErrors(
+          method,
+          path,
+          fs.writeBytes(path, new Uint8Array(0), { mode: "create", createParents: false })
+        )
         return Effect.as(
           Effect.onError(made, () => Effect.ignore(removeDirectory(directory))),
           { directory, path }
@@ -86,8 +90,8 @@ export const makeTemporary = ({ withPlatformErrors: answer, fs, port }: Bridge):
 
 // Copies like effect's Node implementation (`cp -r`).
 //
-// The service copies to a free path atomically. An existing target is handled here: directories are merged, and without
-// `overwrite` existing files are silently kept.
+// The service copies to a free path, and removes a copy that fails. An existing target is handled here: directories are
+// merged, and without `overwrite` existing files are silently kept.
 
 interface CopyOptions {
   readonly overwrite: boolean
@@ -96,13 +100,7 @@ interface CopyOptions {
 
 const operation = "copy"
 
-export const makeCopy = ({
-  withPlatformErrors: answer,
-  children,
-  fs,
-  lookUpLink: lookAtLink,
-  port
-}: Bridge): FileSystem["copy"] => {
+export const makeCopy = ({ withPlatformErrors, children, fs, lookUpLink, port }: Bridge): FileSystem["copy"] => {
   const failInvalidTarget = (path: string, detail: string) =>
     Effect.fail(new FsErrorModule.InvalidArgument({ operation, path, argument: "to", detail }))
 
@@ -120,7 +118,7 @@ export const makeCopy = ({
   })
 
   /**
-   * Copies the attributes of a tree. Directories come last, because a directory without write permission would prevent
+   * Copies the attributes of a tree. Directories come last, because a directory without search permission would prevent
    * changes of its entries.
    */
   const copyTreeAttributes = Effect.fnUntraced(function* (
@@ -180,9 +178,9 @@ export const makeCopy = ({
     to: string,
     copyOptions: CopyOptions
   ): Effect.fn.Return<void, FsErrorModule.FsError> {
-    const { path: source, stat } = yield* lookAtLink(operation, from)
+    const { path: source, stat } = yield* lookUpLink(operation, from)
     if (stat === undefined) return yield* Effect.fail(new FsErrorModule.NotFound({ operation, path: from }))
-    const target = yield* lookAtLink(operation, to, writeActions)
+    const target = yield* lookUpLink(operation, to, writeActions)
     const found = target.stat
     if (target.isBlocked) return yield* Effect.fail(new FsErrorModule.NotADirectory({ operation, path: to }))
     if (FsPath.isWithin(source, target.path))
@@ -199,7 +197,7 @@ export const makeCopy = ({
   })
 
   return (from, to, options) =>
-    answer(
+    withPlatformErrors(
       operation,
       from,
       copyAny(from, to, { overwrite: options?.overwrite === true, times: options?.preserveTimestamps === true })
@@ -235,7 +233,7 @@ const writeModeByFlag: { readonly [Flag in OpenFlag]?: "overwrite" | "create" | 
 }
 
 export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods => {
-  const { withPlatformErrors: answer, failPlatform: failure, fs, lookUp: look, lookUpLink: lookAtLink, port } = bridge
+  const { withPlatformErrors, failPlatform, fs, lookUp, lookUpLink, port } = bridge
 
   const notFound = (operation: string, path: string) => new FsErrorModule.NotFound({ operation, path })
 
@@ -246,7 +244,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
     target: Resolved
   ): Effect.fn.Return<void, FsErrorModule.FsError> {
     if (target.stat !== undefined) return
-    const parent = yield* look(method, FsPath.parent(target.path), writeActions)
+    const parent = yield* lookUp(method, FsPath.parent(target.path), writeActions)
     if (parent.stat?.kind === "directory") return
     const operation = method
     return yield* Effect.fail(
@@ -262,7 +260,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
       : error
 
   const unsupported = (method: string, path: string, feature: string) =>
-    answer(
+    withPlatformErrors(
       method,
       path,
       Effect.andThen(fs.stat(path), Effect.fail(new FsErrorModule.Unsupported({ operation: method, path, feature })))
@@ -274,7 +272,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
   ): Effect.fn.Return<Array<FsPath.FsPath>, FsErrorModule.FsError> {
     const out: Array<FsPath.FsPath> = []
     for (let at = path; ;) {
-      const found = yield* lookAtLink("makeDirectory", at, writeActions)
+      const found = yield* lookUpLink("makeDirectory", at, writeActions)
       if (found.stat !== undefined) return out
       out.push(found.path)
       if (!recursive) return out
@@ -285,7 +283,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
   const makeDirectory = (path: string, recursive: boolean): Effect.Effect<void, FsErrorModule.FsError> =>
     Effect.catchTag(fs.mkdir(path, { parents: recursive, existOk: recursive }), "AlreadyExists", (error) =>
       recursive
-        ? Effect.flatMap(look("makeDirectory", path), ({ stat }) =>
+        ? Effect.flatMap(lookUp("makeDirectory", path), ({ stat }) =>
             Effect.fail(stat === undefined ? notFound("makeDirectory", path) : error)
           )
         : Effect.fail(error)
@@ -305,10 +303,10 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
 
   const copyFile = Effect.fnUntraced(function* (from: string, to: string): Effect.fn.Return<void, FsErrorModule.FsError> {
     const operation = "copyFile"
-    const source = yield* look(operation, from)
+    const source = yield* lookUp(operation, from)
     if (source.stat === undefined) return yield* Effect.fail(notFound(operation, from))
     if (source.stat.kind !== "file") return yield* Effect.fail(new FsErrorModule.NotAFile({ operation, path: from }))
-    const target = yield* look(operation, to, writeActions)
+    const target = yield* lookUp(operation, to, writeActions)
     if (target.path === source.path) return
     if (target.stat?.kind === "directory") return yield* Effect.fail(new FsErrorModule.NotAFile({ operation, path: to }))
     yield* requireParent(operation, to, target)
@@ -324,8 +322,8 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
     force: boolean
   ): Effect.fn.Return<void, FsErrorModule.FsError | PlatformError> {
     const operation = "remove"
-    const { isBlocked: blocked, stat } = yield* lookAtLink(operation, path, deleteActions)
-    if (stat === undefined) return force && !blocked ? undefined : yield* Effect.fail(notFound(operation, path))
+    const { isBlocked, stat } = yield* lookUpLink(operation, path, deleteActions)
+    if (stat === undefined) return force && !isBlocked ? undefined : yield* Effect.fail(notFound(operation, path))
     if (stat.isDirectory && !recursive) {
       return yield* Effect.fail(toPlatform(new FsErrorModule.NotAFile({ operation, path }), operation, path, "Unknown"))
     }
@@ -334,9 +332,9 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
 
   const rename = Effect.fnUntraced(function* (from: string, to: string): Effect.fn.Return<void, FsErrorModule.FsError> {
     const operation = "rename"
-    const source = yield* lookAtLink(operation, from, moveActions)
+    const source = yield* lookUpLink(operation, from, moveActions)
     if (source.stat === undefined) return yield* Effect.fail(notFound(operation, from))
-    const target = yield* lookAtLink(operation, to, moveActions)
+    const target = yield* lookUpLink(operation, to, moveActions)
     if (target.path === source.path) return
     yield* requireParent(operation, to, target)
     const isAbove = FsPath.isWithin(target.path, source.path)
@@ -347,7 +345,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
   })
 
   const symlink = Effect.fnUntraced(function* (target: string, path: string): Effect.fn.Return<void, FsErrorModule.FsError> {
-    yield* requireParent("symlink", path, yield* lookAtLink("symlink", path, writeActions))
+    yield* requireParent("symlink", path, yield* lookUpLink("symlink", path, writeActions))
     yield* fs.symlink(path, target)
   })
 
@@ -369,29 +367,31 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
   const publishingSink = (path: string, mode: "overwrite" | "create"): Sink.Sink<void, Uint8Array, never, PlatformError> => {
     const sink = Sink.as(fs.sink(path, { mode, createParents: false }), undefined)
     return Sink.fromTransform((upstream, scope) =>
-      Effect.catch(sink.transform(upstream, scope), (error) => failure("sink", path, toExclusiveError(error, mode)))
+      Effect.catch(sink.transform(upstream, scope), (error) => failPlatform("sink", path, toExclusiveError(error, mode)))
     )
   }
 
   return {
     chmod: (path, mode) =>
-      Effect.flatMap(permissionBits("chmod", mode), (mode) => answer("chmod", path, fs.setAttributes(path, { mode }))),
+      Effect.flatMap(permissionBits("chmod", mode), (mode) =>
+        withPlatformErrors("chmod", path, fs.setAttributes(path, { mode }))
+      ),
     chown: (path) => unsupported("chown", path, "owners"),
-    copyFile: (from, to) => answer("copyFile", from, copyFile(from, to)),
+    copyFile: (from, to) => withPlatformErrors("copyFile", from, copyFile(from, to)),
     link: (from) => unsupported("link", from, "hard links"),
     makeDirectory: (path, options) => {
       const recursive = options?.recursive === true
       return options?.mode === undefined
-        ? answer("makeDirectory", path, makeDirectory(path, recursive))
+        ? withPlatformErrors("makeDirectory", path, makeDirectory(path, recursive))
         : Effect.flatMap(permissionBits("makeDirectory", options.mode), (mode) =>
-            answer("makeDirectory", path, makeDirectoryWith(path, recursive, mode))
+            withPlatformErrors("makeDirectory", path, makeDirectoryWith(path, recursive, mode))
           )
     },
     remove: (path, options) =>
       Effect.catch(remove(path, options?.recursive === true, options?.force === true), (error) =>
-        error._tag === "PlatformError" ? Effect.fail(error) : failure("remove", path, error)
+        error._tag === "PlatformError" ? Effect.fail(error) : failPlatform("remove", path, error)
       ),
-    rename: (from, to) => answer("rename", from, rename(from, to)),
+    rename: (from, to) => withPlatformErrors("rename", from, rename(from, to)),
     sink: (path, options) => {
       const flag = options?.flag ?? "w"
       const mode = Object.hasOwn(writeModeByFlag, flag) ? writeModeByFlag[flag] : undefined
@@ -401,21 +401,21 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
           )
         : publishingSink(path, mode)
     },
-    symlink: (target, path) => answer("symlink", path, symlink(target, path)),
+    symlink: (target, path) => withPlatformErrors("symlink", path, symlink(target, path)),
     truncate: (path, length = 0) =>
       Number.isSafeInteger(length)
         ? Effect.scoped(Effect.flatMap(open(path, { flag: "r+" }), (file) => Effect.andThen(file.truncate(length), file.sync)))
         : Effect.fail(badArgument("truncate", "the length must be an integer")),
     utimes: (path, atime, mtime) =>
       Effect.flatMap(Effect.andThen(toMillis("utimes", atime), toMillis("utimes", mtime)), (modified) =>
-        answer("utimes", path, fs.setAttributes(path, { modifiedAt: DateTime.makeUnsafe(modified) }))
+        withPlatformErrors("utimes", path, fs.setAttributes(path, { modifiedAt: DateTime.makeUnsafe(modified) }))
       ),
     writeFile: (path, data, options) => {
       const flag = options?.flag ?? "w"
       const mode = Object.hasOwn(writeModeByFlag, flag) ? writeModeByFlag[flag] : undefined
       return mode === undefined || options?.mode !== undefined
         ? withHandle(path, { ...options, flag }, data)
-        : answer(
+        : withPlatformErrors(
             "writeFile",
             path,
             Effect.mapError(Effect.asVoid(fs.writeBytes(path, data, { mode, createParents: false })), (error) =>

@@ -2,7 +2,8 @@
  * Converts between our errors and effect's `PlatformError`.
  *
  * An error of this library gets the tag that effect's Node implementation gives in the same situation, and becomes the
- * `cause`. An error of effect is converted by the system code of its cause, because effect's tags are too coarse.
+ * `cause`. An error of effect is converted by the system code of its cause, if there is one, because effect's tags are too
+ * coarse.
  */
 import * as PlatformError from "effect/PlatformError"
 import {

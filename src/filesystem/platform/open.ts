@@ -162,7 +162,7 @@ const directoryContent = (path: string, stat: FileStat): Content => ({
 })
 
 /**
- * Returns content that reads the current file at the path and appends each write to it. `truncate` shortens the file.
+ * Returns content that reads the current file at the path and appends each write to it. `truncate` sets the file's length.
  */
 const appendingContent = (
   { fs }: Bridge,
@@ -202,7 +202,7 @@ const isConflict = (cause: Cause.Cause<OpenError>): boolean =>
  * Returns content that stages changes over `base`. The result replaces the file at `sync` and when the scope closes
  * successfully.
  */
-const stageContent = ({ withPlatformErrors: answer, fs }: Bridge, stagingOptions: StagingOptions): Opened => {
+const stageContent = ({ withPlatformErrors, fs }: Bridge, stagingOptions: StagingOptions): Opened => {
   const { base, before, discard, limits, path, isReadable, version } = stagingOptions
   const pages = makePages(base)
   let isChanged = stagingOptions.isChanged
@@ -266,7 +266,7 @@ const stageContent = ({ withPlatformErrors: answer, fs }: Bridge, stagingOptions
     publishBeforeRead: current === undefined ? Effect.ignore(publish) : undefined,
     close: (exit) =>
       Exit.isSuccess(exit)
-        ? Effect.orDie(answer("close", path, publish))
+        ? Effect.orDie(withPlatformErrors("close", path, publish))
         : Effect.suspend(() => (isPublished ? Effect.void : discard(shownVersion)))
   }
 }
@@ -425,27 +425,27 @@ export type PathExtent = "entry" | "file" | "tree"
 export const make = (bridge: Bridge): Handles => {
   /** The functions that publish the staged content of open `w` handles, each with the path of its file. */
   const publications = new Map<Effect.Effect<void>, FsPath.FsPath>()
-  const { withPlatformErrors: answer, fs, lookUp: look, lookUpLink: lookAtLink, port, runStep: step } = bridge
+  const { withPlatformErrors, fs, lookUp, lookUpLink, port, runStep } = bridge
   const { caseSensitive } = port.info
 
   const publishPending: Handles["publishPending"] = (path, extent) =>
     Effect.suspend(() =>
       publications.size === 0
         ? Effect.void
-        : Effect.flatMap(Effect.option((extent === "entry" ? lookAtLink : look)("open", path)), (found) => {
+        : Effect.flatMap(Effect.option((extent === "entry" ? lookUpLink : lookUp)("open", path)), (found) => {
             if (Option.isNone(found)) return Effect.void
             const used = caseSensitive ? found.value.path : FsPath.fold(found.value.path)
             const isUsed = (at: FsPath.FsPath) => (extent === "tree" ? FsPath.isWithin(used, at) : at === used)
             return Effect.forEach(
-              [...publications].flatMap(([show, at]) => (isUsed(caseSensitive ? at : FsPath.fold(at)) ? [show] : [])),
-              (show) => show,
+              [...publications].flatMap(([publish, at]) => (isUsed(caseSensitive ? at : FsPath.fold(at)) ? [publish] : [])),
+              (publish) => publish,
               { discard: true }
             )
           })
     )
 
   const openPinned = (path: string, scope: Scope.Scope, noFollow: boolean): Effect.Effect<Handle, FsError.FsError> =>
-    step("open", path, (path) =>
+    runStep("open", path, (path) =>
       Scope.provide(
         noFollow ? Effect.flatMap(resolveLink(port, path), ({ path: at }) => port.open(at)) : Read.open(port, path),
         scope
@@ -457,7 +457,7 @@ export const make = (bridge: Bridge): Handles => {
       Effect.map(openPinned(path, scope, noFollow), (handle) => pinnedContent(path, handle)),
       "NotAFile",
       (error) =>
-        Effect.flatMap((noFollow ? lookAtLink : look)("open", path), ({ stat }) =>
+        Effect.flatMap((noFollow ? lookUpLink : lookUp)("open", path), ({ stat }) =>
           stat?.kind === "directory" ? Effect.succeed(directoryContent(path, stat)) : Effect.fail(error)
         )
     )
@@ -495,7 +495,7 @@ export const make = (bridge: Bridge): Handles => {
     mode: number | undefined
   ): Effect.fn.Return<Opened, FsError.FsError> {
     const exclusive = plan.creates === "always"
-    const found = yield* (noFollow || exclusive ? lookAtLink : look)("open", path, writeActions)
+    const found = yield* (noFollow || exclusive ? lookUpLink : lookUp)("open", path, writeActions)
     const error = checkPlan(path, plan, found.stat)
     if (error !== undefined) return yield* Effect.fail(error)
     const setsMode = mode !== undefined && found.stat === undefined
@@ -522,15 +522,15 @@ export const make = (bridge: Bridge): Handles => {
         discard,
         limits: yield* Limits
       })
-      const { publishBeforeRead: show } = opened
-      if (show === undefined) return opened
-      publications.set(show, found.path)
+      const { publishBeforeRead } = opened
+      if (publishBeforeRead === undefined) return opened
+      publications.set(publishBeforeRead, found.path)
       return {
         ...opened,
         close: (exit: Exit.Exit<unknown, unknown>) =>
           Effect.ensuring(
             opened.close(exit),
-            Effect.sync(() => publications.delete(show))
+            Effect.sync(() => publications.delete(publishBeforeRead))
           )
       }
     })
@@ -547,14 +547,14 @@ export const make = (bridge: Bridge): Handles => {
     const file = (content: Content): File => makeFile(bridge, path, content, () => isClosed)
     return Effect.flatMap(Effect.scope, (scope) => {
       if (plan.writes === "never") {
-        return Effect.flatMap(answer("open", path, openForReading(path, scope, noFollow)), (content) =>
+        return Effect.flatMap(withPlatformErrors("open", path, openForReading(path, scope, noFollow)), (content) =>
           Effect.as(Scope.addFinalizer(scope, markClosed), file(content))
         )
       }
       const mode = options?.mode === undefined ? Effect.undefined : permissionBits("open", options.mode)
       return Effect.map(
         Effect.acquireRelease(
-          Effect.flatMap(mode, (mode) => answer("open", path, openForWriting(path, plan, scope, noFollow, mode))),
+          Effect.flatMap(mode, (mode) => withPlatformErrors("open", path, openForWriting(path, plan, scope, noFollow, mode))),
           ({ close }, exit) => Effect.andThen(markClosed, close(exit))
         ),
         ({ content }) => file(content)

@@ -28,8 +28,7 @@ import * as Locks from "../../runtime/locks.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { fromPlatform } from "./errors.ts"
 
-// The common part of a port over effect's FileSystem: maps paths, rejects paths through symlinks, and converts errors to
-// faults.
+// Maps paths, rejects paths through symlinks and converts errors to faults, for a port over effect's FileSystem.
 //
 // Effect's FileSystem cannot confine a path to a directory. Each component is therefore checked before use. A process that
 // replaces a component between the check and the use can redirect the call out of the root. The confinement is therefore only
@@ -69,7 +68,7 @@ export const toFaults = <A, R>(effect: Effect.Effect<A, PlatformError, R>, wrong
  * temporary names, which users of the port never see. Several ports can be stacked, so the first number that `fs` accepts is
  * used.
  */
-const numberOf = Effect.fnUntraced(function* (fs: FileSystem, above: string): Effect.fn.Return<string> {
+const findNameSuffix = Effect.fnUntraced(function* (fs: FileSystem, above: string): Effect.fn.Return<string> {
   for (let number = 0; ; number++) {
     const suffix = number === 0 ? "" : String(number)
     const isRefused = yield* TemporaryNames.withName((name) =>
@@ -84,7 +83,7 @@ const numberOf = Effect.fnUntraced(function* (fs: FileSystem, above: string): Ef
 
 export const makeGround = (fs: FileSystem, rootPath: string): Effect.Effect<RootedFileSystem> => {
   const above = rootPath.endsWith("/") ? rootPath : `${rootPath}/`
-  return Effect.map(numberOf(fs, above), (suffix) => {
+  return Effect.map(findNameSuffix(fs, above), (suffix) => {
     const toShownName = (name: string): string => {
       const shown = name.slice(0, name.length - suffix.length)
       return suffix !== "" && name.endsWith(suffix) && TemporaryNames.isOwnName(shown) ? shown : name
@@ -153,11 +152,11 @@ const toStat = (path: FsPath.FsPath, info: File.Info): FileStat => {
   })
 }
 
-// Writes to effect's FileSystem. The bytes go into a temporary file beside the target, and then the temporary file is
-// renamed.
+// Writes to effect's FileSystem. New content goes into a temporary file beside the target. The temporary file is then linked
+// to a new name, or renamed over the old file.
 //
-// A reader therefore sees the old or the new file, and a failed or interrupted write leaves nothing behind. Every call that
-// changes something runs uninterruptibly.
+// A reader therefore sees the old or the new file, and a failed or interrupted write leaves nothing behind. An append changes
+// the file itself, and removes the appended bytes if it fails. Every call that changes something runs uninterruptibly.
 
 const noBytes = new Uint8Array(0)
 
@@ -167,7 +166,7 @@ const withCommit = <A, E, R>(how: WriteHow | undefined, publish: Effect.Effect<A
   how?.commit === undefined ? publish : how.commit(publish)
 
 const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
-  const { toHostPath: at, fs, lstatEntry: look, findCreatable: place } = ground
+  const { toHostPath, fs, lstatEntry, findCreatable } = ground
 
   const checkTarget = (found: File.Info | undefined, mode: "create" | "replace" | "append"): Effect.Effect<void, Fault> =>
     found === undefined
@@ -179,7 +178,7 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
           : Effect.fail(notAFile)
 
   const writeWithFlag = (path: FsPath.FsPath, bytes: Uint8Array, flag: "wx" | "a", mode?: number): Effect.Effect<void, Fault> =>
-    Effect.uninterruptible(toFaults(fs.writeFile(at(path), bytes, { flag, mode })))
+    Effect.uninterruptible(toFaults(fs.writeFile(toHostPath(path), bytes, { flag, mode })))
 
   const appendStream = <E, R>(
     path: FsPath.FsPath,
@@ -190,9 +189,12 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
     )
 
   const statPublished = (path: FsPath.FsPath): Effect.Effect<FileStat, Fault> =>
-    Effect.flatMap(look(path), (info) => (info === undefined ? Effect.fail(notFound) : Effect.succeed(toStat(path, info))))
+    Effect.flatMap(lstatEntry(path), (info) =>
+      info === undefined ? Effect.fail(notFound) : Effect.succeed(toStat(path, info))
+    )
 
-  const discard = (path: FsPath.FsPath): Effect.Effect<void> => Effect.ignore(toFaults(fs.remove(at(path), { force: true })))
+  const discard = (path: FsPath.FsPath): Effect.Effect<void> =>
+    Effect.ignore(toFaults(fs.remove(toHostPath(path), { force: true })))
 
   const withTemporaryFile = <A, E, R>(
     path: FsPath.FsPath,
@@ -208,7 +210,7 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
    * Copies the old file's owner, if permitted, and then its permission bits, because a change of owner may clear them.
    */
   const copyOwnerAndMode = Effect.fnUntraced(function* (path: FsPath.FsPath, old: File.Info): Effect.fn.Return<void, Fault> {
-    const made = yield* look(path)
+    const made = yield* lstatEntry(path)
     if (made === undefined) return
     const uid = Option.getOrUndefined(old.uid)
     const gid = Option.getOrUndefined(old.gid)
@@ -217,9 +219,9 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
       gid !== undefined &&
       (uid !== Option.getOrUndefined(made.uid) || gid !== Option.getOrUndefined(made.gid))
     ) {
-      yield* Effect.ignore(toFaults(fs.chown(at(path), uid, gid)))
+      yield* Effect.ignore(toFaults(fs.chown(toHostPath(path), uid, gid)))
     }
-    if (permissions(old) !== permissions(made)) yield* toFaults(fs.chmod(at(path), permissions(old)))
+    if (permissions(old) !== permissions(made)) yield* toFaults(fs.chmod(toHostPath(path), permissions(old)))
   }, Effect.uninterruptible)
 
   const writeTemporary = Effect.fnUntraced(function* <E, R>(
@@ -240,11 +242,11 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
   const reserveAndRename = (aside: FsPath.FsPath, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
     Effect.andThen(
       writeWithFlag(path, noBytes, "wx"),
-      Effect.onError(toFaults(fs.rename(at(aside), at(path))), () => discard(path))
+      Effect.onError(toFaults(fs.rename(toHostPath(aside), toHostPath(path))), () => discard(path))
     )
 
   const linkOrReserve = (aside: FsPath.FsPath, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
-    Effect.catch(toFaults(fs.link(at(aside), at(path))), (fault) =>
+    Effect.catch(toFaults(fs.link(toHostPath(aside), toHostPath(path))), (fault) =>
       fault._tag === "AlreadyExists" ? Effect.fail(fault) : reserveAndRename(aside, path)
     )
 
@@ -254,8 +256,8 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
         mode === "create"
           ? linkOrReserve(aside, path)
           : Effect.andThen(
-              Effect.flatMap(look(path), (found) => checkTarget(found, mode)),
-              toFaults(fs.rename(at(aside), at(path)))
+              Effect.flatMap(lstatEntry(path), (found) => checkTarget(found, mode)),
+              toFaults(fs.rename(toHostPath(aside), toHostPath(path)))
             ),
         statPublished(path)
       )
@@ -268,7 +270,7 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
     how: WriteHow | undefined
   ): Effect.Effect<FileStat, Fault | E, R> =>
     Effect.flatMap(
-      Effect.tap(place(path), (found) => checkTarget(found, mode)),
+      Effect.tap(findCreatable(path), (found) => checkTarget(found, mode)),
       (old) =>
         withTemporaryFile(path, mode === "replace", (aside) =>
           Effect.andThen(writeTemporary(aside, content, old), withCommit(how, publish(aside, path, mode)))
@@ -280,7 +282,7 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
     add: Effect.Effect<void, Fault | E, R>
   ): Effect.Effect<FileStat, Fault | E, R> =>
     Effect.flatMap(
-      Effect.tap(look(path), (found) => checkTarget(found, "append")),
+      Effect.tap(lstatEntry(path), (found) => checkTarget(found, "append")),
       (old) =>
         Effect.andThen(
           Effect.onExit(add, (exit) =>
@@ -288,7 +290,7 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
               ? Effect.void
               : old === undefined
                 ? discard(path)
-                : Effect.ignore(toFaults(fs.truncate(at(path), Number(old.size))))
+                : Effect.ignore(toFaults(fs.truncate(toHostPath(path), Number(old.size))))
           ),
           statPublished(path)
         )
@@ -300,7 +302,7 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
     how: WriteHow | undefined
   ): Effect.Effect<FileStat, Fault | E, R> =>
     Effect.andThen(
-      Effect.tap(place(path), (found) => checkTarget(found, "append")),
+      Effect.tap(findCreatable(path), (found) => checkTarget(found, "append")),
       isBytes(content)
         ? withCommit(how, appendOrTruncate(path, writeWithFlag(path, content, "a")))
         : withTemporaryFile(path, false, (aside) =>
@@ -314,7 +316,7 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
                     writeWithFlag(path, noBytes, "a"),
                     appendStream(
                       path,
-                      Stream.mapError(fs.stream(at(aside)), (error) => fromPlatform(error))
+                      Stream.mapError(fs.stream(toHostPath(aside)), (error) => fromPlatform(error))
                     )
                   )
                 )
@@ -349,8 +351,8 @@ const isPathName = (name: string): boolean => FsPath.parse(name) === name
 const hasReplacementCharacter = (name: string): boolean => name.includes("\ufffd")
 
 /**
- * Returns a time in seconds. Half a microsecond is added so that rounding does not change the millisecond. For times
- * before 1970 a Date is needed.
+ * Returns a time in seconds. Half a microsecond is added so that rounding does not change the millisecond. Returns a Date
+ * for a time before 1970, because Node takes a negative number as the current time.
  */
 const secondsOf = (time: DateTime.Utc): number | Date =>
   time.epochMilliseconds < 0
@@ -360,15 +362,7 @@ const secondsOf = (time: DateTime.Utc): number | Date =>
       : time.epochMilliseconds / 1000 + 5e-7
 
 export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backend => {
-  const {
-    toHostPath: at,
-    fs,
-    lstatEntry: look,
-    toShownName: nameOf,
-    findCreatable: place,
-    requireEntry: reach,
-    findEntry: seek
-  } = ground
+  const { toHostPath, fs, lstatEntry, toShownName: nameOf, findCreatable, requireEntry, findEntry } = ground
 
   const childOf = ({ name, type }: { readonly name: string; readonly type: File.Type }): Child =>
     isPathName(name)
@@ -376,7 +370,7 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
       : { name: escapeName(name), kind: kindOf(type), addressable: false, key: name }
 
   const lookUpChild = (directory: FsPath.FsPath, name: string): Effect.Effect<Child | undefined, Fault> =>
-    Effect.map(look(FsPath.join(directory, name)), (found) =>
+    Effect.map(lstatEntry(FsPath.join(directory, name)), (found) =>
       found !== undefined
         ? childOf({ name, type: found.type })
         : hasReplacementCharacter(name)
@@ -387,12 +381,12 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
   const entries = (
     path: FsPath.FsPath
   ): Effect.Effect<ReadonlyArray<{ readonly name: string; readonly type: File.Type }>, Fault> =>
-    Effect.map(toFaults(fs.readDirectoryEntries(at(path)), notADirectory), (entries) =>
+    Effect.map(toFaults(fs.readDirectoryEntries(toHostPath(path)), notADirectory), (entries) =>
       entries.map(({ name, type }) => ({ name: nameOf(name), type }))
     )
 
   const list = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<ReadonlyArray<Child>, Fault> {
-    if ((yield* reach(path)).type !== "Directory") return yield* Effect.fail(notADirectory)
+    if ((yield* requireEntry(path)).type !== "Directory") return yield* Effect.fail(notADirectory)
     const out: Array<Child> = []
     for (const entry of yield* entries(path)) {
       const child =
@@ -423,10 +417,10 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
 
   const open: Backend["open"] = Effect.fnUntraced(function* (path) {
     // Check the kind first, because opening a FIFO would block.
-    if ((yield* reach(path)).type !== "File") return yield* Effect.fail(notAFile)
+    if ((yield* requireEntry(path)).type !== "File") return yield* Effect.fail(notAFile)
     const file = yield* toFaults(
-      Effect.catch(fs.open(at(path), { flag: "r", noFollow: true }), (error) =>
-        error.reason._tag === "BadArgument" ? fs.open(at(path), { flag: "r" }) : Effect.fail(error)
+      Effect.catch(fs.open(toHostPath(path), { flag: "r", noFollow: true }), (error) =>
+        error.reason._tag === "BadArgument" ? fs.open(toHostPath(path), { flag: "r" }) : Effect.fail(error)
       )
     )
     const found = yield* toFaults(file.stat)
@@ -436,9 +430,9 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
   const makeDirectory = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
     path === FsPath.root
       ? Effect.fail(alreadyExists)
-      : Effect.flatMap(place(path), (found) =>
+      : Effect.flatMap(findCreatable(path), (found) =>
           found === undefined
-            ? Effect.uninterruptible(toFaults(fs.makeDirectory(at(path)), notADirectory))
+            ? Effect.uninterruptible(toFaults(fs.makeDirectory(toHostPath(path)), notADirectory))
             : Effect.fail(alreadyExists)
         )
 
@@ -453,9 +447,9 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
     yield* TemporaryNames.withName(
       Effect.fnUntraced(function* (name) {
         const aside = FsPath.join(FsPath.parent(path), name)
-        yield* toFaults(fs.rename(at(path), at(aside)))
-        if ((yield* entries(aside)).length === 0) return yield* toFaults(fs.remove(at(aside), { recursive: true }))
-        yield* toFaults(fs.rename(at(aside), at(path)))
+        yield* toFaults(fs.rename(toHostPath(path), toHostPath(aside)))
+        if ((yield* entries(aside)).length === 0) return yield* toFaults(fs.remove(toHostPath(aside), { recursive: true }))
+        yield* toFaults(fs.rename(toHostPath(aside), toHostPath(path)))
         return yield* Effect.fail(directoryNotEmpty)
       })
     )
@@ -464,8 +458,8 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
   const remove = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
     path === FsPath.root
       ? Effect.fail(rootDeniedFault)
-      : Effect.flatMap(reach(path), ({ type }) =>
-          type === "Directory" ? removeDirectory(path) : Effect.uninterruptible(toFaults(fs.remove(at(path))))
+      : Effect.flatMap(requireEntry(path), ({ type }) =>
+          type === "Directory" ? removeDirectory(path) : Effect.uninterruptible(toFaults(fs.remove(toHostPath(path))))
         )
 
   const isSameName = (from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
@@ -483,39 +477,41 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
 
   const rename: Backend["rename"] = Effect.fnUntraced(function* (from, to, options) {
     if (from === FsPath.root || to === FsPath.root) return yield* Effect.fail(rootDeniedFault)
-    const source = yield* reach(from)
-    const target = yield* place(to)
+    const source = yield* requireEntry(from)
+    const target = yield* findCreatable(to)
     if (target !== undefined && !isSameName(from, to)) {
       if (!options.replace) return yield* Effect.fail(alreadyExists)
       yield* checkReplaceable(source, target, to)
     }
-    yield* toFaults(fs.rename(at(from), at(to)))
+    yield* toFaults(fs.rename(toHostPath(from), toHostPath(to)))
   }, Effect.uninterruptible)
 
   const links: Links = {
     read: (path) =>
-      Effect.flatMap(reach(path), ({ type }) =>
-        type === "SymbolicLink" ? toFaults(fs.readLink(at(path))) : Effect.fail(notALink)
+      Effect.flatMap(requireEntry(path), ({ type }) =>
+        type === "SymbolicLink" ? toFaults(fs.readLink(toHostPath(path))) : Effect.fail(notALink)
       ),
     // If the FileSystem is itself confined, its "/" is not the root of the machine, so absolute symlinks are not
     // converted.
-    relative: at(FsPath.root) === "/" ? undefined : makeRelativeTargets(() => [at(FsPath.root), info.root]),
+    relative: toHostPath(FsPath.root) === "/" ? undefined : makeRelativeTargets(() => [toHostPath(FsPath.root), info.root]),
     make: (path, target) =>
-      Effect.flatMap(place(path), (found) =>
-        found === undefined ? Effect.uninterruptible(toFaults(fs.symlink(target, at(path)))) : Effect.fail(alreadyExists)
+      Effect.flatMap(findCreatable(path), (found) =>
+        found === undefined
+          ? Effect.uninterruptible(toFaults(fs.symlink(target, toHostPath(path))))
+          : Effect.fail(alreadyExists)
       )
   }
 
   const attributes: Attributes = {
     set: Effect.fnUntraced(function* (path, { mode, modifiedAt }) {
-      const found = yield* reach(path)
+      const found = yield* requireEntry(path)
       if (found.type === "SymbolicLink") return yield* Effect.fail(linkAttributesFault)
-      if (mode !== undefined) yield* toFaults(fs.chmod(at(path), mode))
+      if (mode !== undefined) yield* toFaults(fs.chmod(toHostPath(path), mode))
       if (modifiedAt !== undefined) {
         const time = secondsOf(modifiedAt)
         yield* toFaults(
           fs.utimes(
-            at(path),
+            toHostPath(path),
             Option.getOrElse(found.atime, () => time),
             time
           )
@@ -531,9 +527,9 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
 
   const watch = (path: FsPath.FsPath): Stream.Stream<WatchEvent, Fault> =>
     Stream.unwrap(
-      Effect.map(reach(path), ({ type }) =>
+      Effect.map(requireEntry(path), ({ type }) =>
         type === "Directory"
-          ? fs.watch(at(path), { recursive: true }).pipe(
+          ? fs.watch(toHostPath(path), { recursive: true }).pipe(
               Stream.mapError((error) => fromPlatform(error, notADirectory)),
               Stream.filter(({ path }) => isVisible(path)),
               Stream.map((event) => ({ _tag: tagOf[event._tag], path: FsPath.below(path, event.path as FsPath.FsPath) }))
@@ -544,7 +540,7 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
 
   return {
     info,
-    stat: (path) => Effect.map(seek(path), (found) => found && toStat(path, found)),
+    stat: (path) => Effect.map(findEntry(path), (found) => found && toStat(path, found)),
     list,
     open,
     write: makeStaging(ground),

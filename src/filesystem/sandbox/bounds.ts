@@ -13,7 +13,7 @@ const maxCodeCharacters = 4096
 export const minTimeoutSeconds = 1
 const maxTimeoutSeconds = 120
 export const evalTimeoutSeconds = 5
-/** The largest size, in bytes, of each output stream in the result of a command. */
+/** The maximum number of bytes that the result of a command keeps of each output stream. */
 export const maxOutputBytes = 32 * 1024
 export const maxEvalOutputCharacters = 4096
 
@@ -167,8 +167,8 @@ export const textOfStart = (bytes: Uint8Array): string =>
   new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes, { stream: true })
 
 /**
- * Returns the text of the last `max` bytes without incomplete characters. `isCut` tells whether bytes are missing
- * before `bytes`.
+ * Returns the text of the last `max` bytes without incomplete characters. `isCut` tells whether the text may begin inside
+ * a character.
  */
 export const textOfEnd = (bytes: Uint8Array, max: number, isCut = bytes.length > max): string =>
   decoder.decode(isCut ? bytes.subarray(characterStartAfter(bytes, Math.max(0, bytes.length - max))) : bytes)

@@ -1,6 +1,6 @@
 /**
- * Starts, counts and stops the attacker. The one in C is compiled at the start of the tests; without a compiler the one in Node
- * replaces it, so that these tests always run.
+ * Starts, counts and stops the attacker. It is compiled from C at the start of the tests. Without a compiler, the same attacker
+ * in Node replaces it, so that these tests always run.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import * as Fs from "node:fs"

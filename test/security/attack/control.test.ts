@@ -51,15 +51,15 @@ describe.runIf(canPlay)("the attack catches", () => {
     assert.deepStrictEqual(await uncaught(realpath, deep, onPort, "escape"), [])
   })
 
-  it("the service on a port that resolves links, compares, and then uses the resolved path", minutes, async () => {
+  it("some operations of the service on a port that compares only prefixes of paths", minutes, async () => {
     assert.deepStrictEqual(await uncaught(prefix, absolute, named(onService, /readString|list|sink|delete$/), "escape"), [])
   })
 
-  it("a port that opens the same name twice to read one file", minutes, async () => {
+  it("a read through a port that opens the same name twice for one file", minutes, async () => {
     assert.deepStrictEqual(await uncaught(prefix, twins, named(onPort, /^open and read/), "wrong"), [])
   })
 
-  it("some of these operations with the attacker in Node too", minutes, async () => {
+  it("some operations of a port with the attacker in Node too", minutes, async () => {
     const some = named(onPort, /^(?:stat|list|write create bytes|remove a file)$/)
     assert.deepStrictEqual(await uncaught(prefix, absolute, some, "escape", inNode), [])
   })
