@@ -65,7 +65,7 @@ const shown = HttpApiGroup.make("shown")
     get("snapshots", "/api/snapshots", { success: Schema.Array(Model.SnapshotInfo), error: failures }).annotateMerge(
       documented(
         "Snapshots",
-        "The snapshots of the workspace, or the other dumps that contain files. The parameters `at` and `with` take the ids of this list."
+        "The snapshots of a workspace, the heads and snapshots of a store, or the other dumps with an archive. The parameters `at` and `with` take these ids."
       )
     )
   )
@@ -81,7 +81,7 @@ const shown = HttpApiGroup.make("shown")
     }).annotateMerge(
       documented(
         "Live events",
-        "Server-sent events: a message for each change, and a heartbeat at the start and every 15 seconds."
+        "Server-sent events: messages about changes, and a heartbeat at the start and every 15 seconds."
       )
     )
   )
@@ -116,7 +116,10 @@ const sessions = HttpApiGroup.make("sessions")
       success: Model.EventPage,
       error: failures
     }).annotateMerge(
-      documented("Events", "A page of the events in the logs of all sessions, oldest first. Most events are tool calls.")
+      documented(
+        "Events",
+        "A page of the tool calls, and of the other log items with a time, of all sessions. The oldest comes first."
+      )
     )
   )
 
@@ -169,7 +172,7 @@ const filesystem = HttpApiGroup.make("filesystem")
     }).annotateMerge(
       documented(
         "Differences",
-        "The changes from `with` to `at` in path order. A file with the same content under another name is reported as renamed."
+        "The changes from `with` to `at` in path order. A new file with the content of a deleted file is reported as renamed, unless the file is empty or over 32 MiB."
       )
     )
   )
@@ -178,7 +181,12 @@ const filesystem = HttpApiGroup.make("filesystem")
       query: { path: optionalText("A file, or a directory with everything below it") },
       success: Schema.Array(Model.HistoryItem),
       error: failures
-    }).annotateMerge(documented("History of a path", "The tool calls and journal entries that changed the path, latest first."))
+    }).annotateMerge(
+      documented(
+        "History of a path",
+        "The tool calls and the journal changes that name the path, latest first. Failed ones are included."
+      )
+    )
   )
 
 const journal = HttpApiGroup.make("journal")
@@ -194,7 +202,10 @@ const journal = HttpApiGroup.make("journal")
       success: Model.JournalPage,
       error: failures
     }).annotateMerge(
-      documented("Journal", "A page of the requests to the filesystem and their answers. 404 if there is no journal.")
+      documented(
+        "Journal",
+        "A page of the entries: requests to the filesystem, answers and reports. 404 if there is no journal."
+      )
     )
   )
   .add(
@@ -230,6 +241,7 @@ export const Api = HttpApi.make("fs-algebra-debug")
   .annotateMerge(
     OpenApi.annotations({
       title: "fs-algebra debug view",
-      description: "Shows the dump of a run, a workspace or a store. No request changes the source."
+      description:
+        "Shows a dump, a workspace or a store. A request changes no files, except that it settles the transaction of a killed process."
     })
   )

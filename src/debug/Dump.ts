@@ -1,6 +1,6 @@
 /**
  * Functions that read a dump: the sessions in a `.jsonl` file and the files in its archive. The functions work without a server
- * and without the definitions of the slices, and return the plain JSON of `Model`.
+ * and without the definitions of the slices. Most of them return the plain JSON of `Model`.
  *
  * The path of a dump is the path of its `.jsonl` file, of its `.fs.zip` file, or of a directory of dumps. A directory means its
  * newest dump. These functions never write a file.
@@ -47,7 +47,7 @@ const withSessions = <A>(path: string, use: (dump: OpenDump) => A): Effect.Effec
 /**
  * Returns the path of the archive of a dump, or `undefined` if the dump has no archive. The archive is found by its hash, which
  * the `.jsonl` file contains, even if the dumping process was killed before it renamed the archive. Fails with DebugError
- * `missing` if there is no dump, and `unreadable` if its archive is missing.
+ * `missing` if there is no dump, and `unreadable` if its archive is missing or damaged.
  *
  * @since 0.1.0
  */
@@ -73,7 +73,7 @@ export const tree = (path: string): Effect.Effect<ReadonlyArray<Model.TreeFile>,
 
 /**
  * Returns one file of the archive: its text, or the base64 of its bytes, with their media type. Returns `undefined` if the
- * archive has no such path; paths are spelled as in `tree`. Only the first 8 MiB of a text are returned. Other files over 16
+ * archive has no such path; paths are spelled as in `tree`. At most the first 8 MiB of a text are returned. Other files over 16
  * MiB are returned without content. Use `view` for large files.
  *
  * @since 0.1.0
@@ -97,7 +97,11 @@ export const view = (path: string): Effect.Effect<Algebra, DebugError, Scope.Sco
   Effect.flatMap(openDump(path), ({ archive, archiveProblem }) =>
     archive === undefined
       ? Effect.fail(
-          makeDebugError(archiveProblem === undefined ? "missing" : "unreadable", archiveProblem ?? "there is no archive", path)
+          makeDebugError(
+            archiveProblem === undefined ? "missing" : "unreadable",
+            archiveProblem ?? `the dump ${JSON.stringify(path)} has no archive`,
+            path
+          )
         )
       : Effect.succeed(archive.filesystem)
   )
@@ -132,7 +136,8 @@ export const items = (
   withSessions(path, ({ sessions }) => Opened.sliceOf(sessions, slice, options.session)?.all ?? [])
 
 /**
- * Returns the items with a time from the logs of all sessions, oldest first. Most items are calls of tools (`ToolEvents.log`).
+ * Returns the calls of tools (`ToolEvents.log`), and the other log items with a time, of all sessions. The oldest comes first, and
+ * calls without a time come last.
  *
  * @since 0.1.0
  */

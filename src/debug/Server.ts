@@ -1,6 +1,7 @@
 /**
- * The server of the debug view, which shows a dump, a workspace or a store as a page and through an HTTP API. The server listens only on
- * a loopback address, and answers only requests to that address. The server never changes the source.
+ * The server of the debug view, which shows a dump, a workspace or a store as a page and through an HTTP API. The server listens
+ * only on a loopback address, and refuses requests that name another address. It changes no files of the source, except that it
+ * settles the transaction of a killed process.
  *
  * @since 0.1.0
  */
@@ -68,7 +69,7 @@ export interface WorkspaceSource {
 export interface StoreSource {
   readonly blobs: BlobOperations
   readonly heads: HeadOperations
-  /** The workspace to show first. @default the one with the newest commit */
+  /** The workspace to show first. @default the workspace with the newest commit */
   readonly workspace?: string | undefined
   /** The title of the page. @default "store" */
   readonly title?: string | undefined
@@ -85,7 +86,7 @@ export interface Options {
   readonly journal?: Scrivener<Entry> | undefined
   /** @default "127.0.0.1" */
   readonly host?: "127.0.0.1" | "::1" | undefined
-  /** @default any that is free */
+  /** The port to listen on. @default a free port */
   readonly port?: number | undefined
   /** The version of the program, which the API returns to clients. @default "0.0.0" */
   readonly version?: string | undefined

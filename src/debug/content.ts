@@ -44,7 +44,7 @@ export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effe
     }
     const take = (chunk: Uint8Array): void => {
       for (let at = 0; at < chunk.length;) {
-        // The part is full. Begin another part here, because more bytes follow.
+        // The part is full and more bytes follow, so begin another part.
         if (size + at === offsets.at(-1)! + maxPart) beginPart()
         const stop = Math.min(chunk.length, offsets.at(-1)! + maxPart - size)
         for (
@@ -142,8 +142,8 @@ const bitmap: MediaType = { type: "image/bmp", name: "BMP image" }
 const unknown: MediaType = { type: "application/octet-stream", name: "binary file" }
 
 /**
- * Tests whether the bytes are a bitmap. Other files may begin with the same two letters, but only a bitmap has four zero bytes
- * after its size.
+ * Tests whether the bytes are a bitmap. A text may begin with the same two letters, but a bitmap also has four zero bytes after
+ * its size.
  */
 const isBitmap = (bytes: Uint8Array): boolean =>
   bytes[0] === 0x42 && bytes[1] === 0x4d && [6, 7, 8, 9].every((offset) => bytes[offset] === 0) && bytes.length > 26
@@ -237,7 +237,7 @@ const decodeText = (label: string, bytes: Uint8Array, isWhole: boolean): string 
 const encodingOf = (bytes: Uint8Array): string =>
   encodings.find(([, first, second]) => bytes[0] === first && bytes[1] === second)?.[0] ?? "utf-8"
 
-/** Decodes text, or returns `undefined` for binary content. An incomplete character at the end is dropped. */
+/** Decodes text, or returns `undefined` for binary content. Unless `isWhole`, drops an incomplete character at the end. */
 const textOf = (bytes: Uint8Array, isWhole: boolean): string | undefined => {
   const encoding = encodingOf(bytes)
   return encoding === "utf-8" && bytes.subarray(0, sniffedBytes).includes(0) ? undefined : decodeText(encoding, bytes, isWhole)
@@ -314,7 +314,11 @@ const describePart = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, {
   const number = part ?? (line === undefined ? 0 : partOfLine(index.firstLines, line))
   const count = index.offsets.length
   if (number >= count)
-    return yield* makeDebugError("missing", `${JSON.stringify(path)} has ${count} parts, counted from 0`, path)
+    return yield* makeDebugError(
+      "missing",
+      `there is no part ${number}: ${JSON.stringify(path)} has ${count} parts, counted from 0`,
+      path
+    )
   const text = yield* read(fs, path, index, number)
   return {
     ...textFields(path, text, true),

@@ -110,7 +110,7 @@ const itemOfChange = ({
 
 const byPosition = (a: Change, b: Change): number => a.position - b.position
 
-/** Reads a page of changes, latest first. Reads the journal from the beginning, but keeps only the changes of the page. */
+/** Reads a page of changes, latest first. Reads the journal from the beginning, but keeps at most about two pages in memory. */
 export const changesPage =
   ({ before, limit, path }: Pick<PageRequest, "before" | "limit" | "path">) =>
   (journal: FileJournal): Effect.Effect<JournalChanges, DebugError> =>
@@ -136,7 +136,7 @@ export const changesPage =
 const contentReference = (content: Content): { readonly sha256: string; readonly size: number } =>
   isBytes(content) ? { sha256: sha256(content), size: content.length } : { sha256: content.sha256, size: content.size }
 
-/** Replaces contents in nested plain records by their hashes, which the encoder of entries also accepts. */
+/** Replaces the contents in a nested value by their hashes and sizes, which the encoder of entries also accepts. */
 const withoutContents = (value: unknown): unknown => {
   if (isBytes(value)) return contentReference(value)
   if (Array.isArray(value)) return value.map(withoutContents)
@@ -215,8 +215,8 @@ export const pathsOfCall = (event: Event): ReadonlyArray<string> => [
   ...(event.call_id === undefined ? [] : textsIn(paramsOf(event)))
 ]
 
-/** The tools that affect a directory together with everything below it. */
-const takesAll: ReadonlySet<string> = new Set(["rm", "delete_file", "move", "copy"])
+/** The tools that change a directory together with everything below it. */
+const treeTools: ReadonlySet<string> = new Set(["rm", "delete_file", "move", "copy"])
 
 const isConcerned = (askedPath: FsPath.FsPath, path: FsPath.FsPath, withAll: boolean): boolean =>
   FsPath.isWithin(askedPath, path) || (withAll && path !== FsPath.root && FsPath.isWithin(path, askedPath))
@@ -231,7 +231,7 @@ const toPathOf = (event: Event): string | undefined => {
 const itemOfEvent = (event: Event, askedPath: FsPath.FsPath): HistoryItem | undefined => {
   if (event.call_id === undefined || readOnlyTools.has(event.name)) return undefined
   const paths = pathsOfCall(event).flatMap((text) => parsePath(text) ?? [])
-  const path = paths.find((path) => isConcerned(askedPath, path, takesAll.has(event.name)))
+  const path = paths.find((path) => isConcerned(askedPath, path, treeTools.has(event.name)))
   if (path === undefined) return undefined
   const to = toPathOf(event)
   const { at, call_id, message, name, session_id, size_bytes } = event
@@ -262,8 +262,8 @@ const itemsOfJournal = Effect.fnUntraced(function* (
   yield* Stream.runForEach(changes(journal), (change) =>
     Effect.sync(() => {
       const { correlationId, kind, path, to } = change
-      const takesAll = kind === "FileDelete" || kind === "FileMove"
-      if (![path, ...(to === undefined ? [] : [to])].some((path) => isConcerned(askedPath, path, takesAll))) return
+      const withAll = kind === "FileDelete" || kind === "FileMove"
+      if (![path, ...(to === undefined ? [] : [to])].some((path) => isConcerned(askedPath, path, withAll))) return
       const call = calls.get(correlationId)
       items.push({
         ...itemOfChange(change),

@@ -1,6 +1,6 @@
 /**
  * The streams of live events. All listeners share one run of each source. The run stops with the last listener. Sources
- * without events are polled once a second.
+ * without events are polled, by default once a second.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -58,7 +58,7 @@ export interface Watch {
   readonly problem: () => string | undefined
 }
 
-/** Watches a filesystem. If watching fails, no events are sent, but requests still return the current state. */
+/** Watches a filesystem. If watching fails, sends one last event, and requests still return the current state. */
 export const watchFiles = (fs: Algebra): Watch => {
   if (fs.port.watch === undefined) return { events: [], problem: () => `${fs.name} cannot be watched` }
   let problem: string | undefined

@@ -104,7 +104,7 @@ export const Event = Schema.Struct({
   slice: Schema.String,
   /** The time; `null` if the item has none. */
   at: Schema.NullOr(Time),
-  /** The name of the tool. For an item that is not a call: its tag or, without a tag, the name of its slice. */
+  /** The name of the tool. For an item that is not a call: its `_tag` or `type` or, without these, the name of its slice. */
   name: Schema.String,
   call_id: Schema.optionalKey(Schema.String),
   success: Schema.optionalKey(Schema.Boolean),
@@ -379,7 +379,7 @@ export type JournalEntry = typeof JournalEntry.Type
  * @since 0.1.0
  */
 export const LiveEvent = Schema.Union([
-  /** The changed paths; `null` if there are too many. */
+  /** The changed paths; `null` if they are unknown or too many. */
   Schema.Struct({ type: Schema.Literal("files"), paths: Schema.NullOr(Schema.Array(Schema.String)) }),
   Schema.Struct({ type: Schema.Literal("snapshots"), count: Count }),
   Schema.Struct({ type: Schema.Literal("journal"), last: Count }),
@@ -390,7 +390,7 @@ export const LiveEvent = Schema.Union([
 export type LiveEvent = typeof LiveEvent.Type
 
 /**
- * The body of a response with status 400, 403, 404, 405, 413, 415, 422 (the source cannot be read) or 500.
+ * The body of a response of the API with status 400, 403, 404, 405, 413, 415, 422 (the source cannot be read) or 500.
  *
  * @since 0.1.0
  */

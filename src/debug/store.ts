@@ -78,7 +78,7 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
       if (before[0]?.root !== head.root) seen.set(workspace, [head, ...before].slice(0, maxSeenHeads))
     }
 
-    /** The workspaces, those with the newest commits first. All requests of a moment share one reading of the heads. */
+    /** The workspaces in the order of their commits, newest first. Requests within `headsAge` share one reading of the heads. */
     const [known, forget] = yield* Effect.cachedInvalidateWithTTL(
       Effect.map(browser.heads, ({ damage, workspaces: all }) => {
         damaged = all.flatMap(({ head }) => (Result.isFailure(head) ? [head.failure.message] : []))
@@ -192,7 +192,7 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
         [...shown],
         (workspace) =>
           Effect.map(
-            // `readAll` skips damaged heads too. One of them must not hide the changes of the others.
+            // A damaged head must not hide the changes of the others, so it counts as missing here.
             Effect.catchIf(
               heads.get(workspace),
               ({ reason }) => reason === "corrupt",

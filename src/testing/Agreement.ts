@@ -23,7 +23,7 @@ import { type Command, empty, type Match, type Outcome, picture, print, step } f
  * @since 0.1.0
  */
 export class Disagreement extends Data.TaggedError("Disagreement")<{
-  /** The calls of the program, up to the call whose outcome differs. */
+  /** The calls up to the call whose outcome differs, or all calls if only the final tree differs. */
   readonly program: ReadonlyArray<string>
   readonly expected: string
   readonly actual: string
@@ -119,12 +119,13 @@ const outcomeOf = (call: Call): Effect.Effect<Outcome> =>
     onFailure: (error) => ({ tag: error._tag === "AccessDenied" ? `AccessDenied ${error.why}` : error._tag })
   })
 
-/** Sorts a listing, because a case-insensitive filesystem orders names by their folded form, but the model does not. */
+/** Sorts an array, because a case-insensitive filesystem lists names in the order of their folded forms, but the model does not. */
 const sortListing = (outcome: Outcome): Outcome =>
   Array.isArray(outcome.value) ? { ...outcome, value: [...outcome.value].sort() } : outcome
 
 /**
- * Runs the program on an empty filesystem and on the empty model. Fails if an outcome or the final tree differs.
+ * Runs the program on the filesystem, which must be empty, and on the empty model. Fails if an outcome or the final tree
+ * differs.
  *
  * @since 0.1.0
  */
@@ -152,8 +153,8 @@ export const agrees = Effect.fnUntraced(function* (
 })
 
 /**
- * Runs random programs, each on the model and on a new filesystem, and compares the results. Fails with the smallest program
- * whose results differ. Calls with the same `seed` run the same programs.
+ * Runs random programs, each on the model and on a new filesystem, and compares the results. If the results differ, fails with
+ * the shortest such program that shrinking finds. Calls with the same `seed` run the same programs.
  * @default runs: 200, seed: random, links: "any"
  *
  * @category testing

@@ -29,7 +29,7 @@ export const path: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * A path in any form: with redundant slashes or dots, the root, or an invalid path.
+ * A path as a caller may write it: in normal form, with redundant slashes or dots, the root, or an invalid path.
  *
  * @since 0.1.0
  */
@@ -45,8 +45,8 @@ export const input: Arbitrary.Arbitrary<string> = anyOf(
 )
 
 /**
- * A name that every backend must accept unchanged, with spaces, dots, percent signs, other scripts, and characters outside
- * the Basic Multilingual Plane.
+ * A name that backends must accept unchanged, with spaces, dots, percent signs, other scripts, and characters outside the
+ * Basic Multilingual Plane. Backends with `Bench.plainEnds` reject a name that ends in a dot or a space.
  *
  * @since 0.1.0
  */
@@ -65,7 +65,7 @@ export const name: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * A short text, sometimes empty, with both kinds of line ending.
+ * A text of up to eight parts: letters, an emoji, and LF and CRLF line endings.
  *
  * @since 0.1.0
  */
@@ -83,7 +83,7 @@ const target: Arbitrary.Arbitrary<string> = anyOf(
 )
 
 /**
- * A tree that `plant` can create: no path is below a file or a link.
+ * A tree that `plant` can create on a case-sensitive filesystem with links. No path is below a file or a link.
  *
  * @since 0.1.0
  */
@@ -168,7 +168,7 @@ const walk: Arbitrary.Arbitrary<Command> = Arbitrary.Constant({ _tag: "Walk" })
 export type Links = "none" | "downwards" | "any"
 
 /**
- * Returns an arbitrary sequence of calls. Some calls create and read links, unless `links` is `none`.
+ * Returns an arbitrary sequence of 1 to 40 calls. Some calls create and read links, unless `links` is `none`.
  *
  * @category arbitraries
  * @since 0.1.0

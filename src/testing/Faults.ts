@@ -15,7 +15,7 @@ import { around, type Backend, portable } from "../port/Backend.ts"
 import type { Operation } from "../port/Operation.ts"
 
 /**
- * A primitive operation, or `Read`, which is one read of an open handle.
+ * A primitive operation, a call of an optional capability, or `Read`, which is one read of an open handle.
  *
  * @since 0.1.0
  */
@@ -30,7 +30,10 @@ export interface Planned {
   readonly operation: Step | ReadonlyArray<Step>
   /** The exact path of the call, or a regular expression that the path must match. @default any */
   readonly path?: string | RegExp | undefined
-  /** The number, from 1, of the matching call that fails. @default every matching call */
+  /**
+   * The number, from 1, of the matching call that fails. Calls to which an earlier plan applies are not counted.
+   * @default every matching call
+   */
   readonly nth?: number | undefined
   /** `before`: the fault replaces the work of the call. `after`: the call does its work, then fails. @default "before" */
   readonly when?: "before" | "after" | undefined
@@ -69,7 +72,7 @@ const raiseFault = (fault: Planned["fault"], hangSignal: Deferred.Deferred<void>
   fault === "hang"
     ? Effect.andThen(Deferred.succeed(hangSignal, undefined), Effect.interruptible(Effect.never))
     : fault === "die"
-      ? Effect.die(new Error("planned"))
+      ? Effect.die(new Error("the planned fault of this call is a defect"))
       : Effect.fail(fault)
 
 /**

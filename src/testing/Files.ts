@@ -48,7 +48,8 @@ export const directory: unique symbol = Symbol.for("fs-algebra/testing/directory
 export const link = (target: string): Link => ({ link: target })
 
 /**
- * Creates the tree with all parent directories. Fails with the fault of the first primitive call that fails.
+ * Creates the tree with all parent directories. Fails with the fault of the first primitive call that fails, or with
+ * Unsupported at a link if the port has no links.
  *
  * @example
  * ```ts

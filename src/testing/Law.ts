@@ -214,7 +214,12 @@ export const recordCalls = <Self extends object>(self: Self, calls: Array<string
   return out as Self
 }
 
-const toLawBroken = (law: string, ref: string, calls: ReadonlyArray<string>, cause: Cause.Cause<unknown>): LawBroken => {
+/**
+ * Converts the cause of a failed law to the error of the law.
+ *
+ * @internal
+ */
+export const toLawBroken = (law: string, ref: string, calls: ReadonlyArray<string>, cause: Cause.Cause<unknown>): LawBroken => {
   const error = Cause.squash(cause)
   return error instanceof Broken
     ? new LawBroken({ law, ref, calls, expected: error.expected, actual: error.actual })

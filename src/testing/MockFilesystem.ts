@@ -28,9 +28,9 @@ export type Operations = Omit<Algebra, "root" | "readOnly" | "name" | "port">
  */
 export interface Call {
   readonly operation: keyof Operations
-  /** The first argument of the call: the path, or the pattern of a search. */
+  /** The first argument of the call if it is a string: the path, or the pattern of a search. */
   readonly path: string | undefined
-  /** The options of the call. `undefined` if the last argument is not a record. */
+  /** The last of several arguments, if it is a record. In most calls this record holds the options. */
   readonly options: object | undefined
   readonly arguments: ReadonlyArray<unknown>
 }

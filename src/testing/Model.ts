@@ -1,13 +1,13 @@
 /**
  * A pure model of a filesystem: a tree as a value, and a function that returns the answer of a call and the tree after the
- * call. The model was written from the specification alone and shares no code with the engine. So a comparison finds errors of
- * the model and of the engine.
+ * call. The model shares no code with the engine except the order of paths, so a comparison finds errors of both.
  *
  * @since 0.1.0
  */
 import type { WriteMode } from "../model/Entry.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Picture } from "./Files.ts"
+import { encodeUtf8 } from "./operations.ts"
 
 const failure = (tag: string): Outcome => ({ tag })
 const escapeDenied = failure("AccessDenied escape")
@@ -37,7 +37,7 @@ const isSame = (self: Model, one: Names, other: Names): boolean => one.length ==
 const childOf = (self: Model, at: Directory, name: string) => at.entries.get(folded(self, name))
 
 interface Place {
-  /** The path with its symlinks resolved, as a list of names. Each name has the case of its directory entry. */
+  /** The names of the path after its symlinks are resolved. The name of an existing entry has the case of this entry. */
   readonly names: Names
   readonly node: Node | undefined
   /**
@@ -244,8 +244,6 @@ export const empty = (options?: {
 const success = (value?: unknown): Outcome => ({ tag: "success", value })
 const rootDenied = failure("AccessDenied root")
 
-const text = (value: string): Uint8Array => new TextEncoder().encode(value)
-
 /**
  * The result of a command: its outcome, and the model after the command.
  *
@@ -287,7 +285,7 @@ const write = (self: Model, command: Extract<Command, { _tag: "Write" }>, names:
   if (node === undefined && !createParents && !hasParent(self, found.names)) return toStep(self, failure("NotFound"))
   const before = node?.kind === "file" && (mode === "append" || mode === "appendExisting") ? node.text : ""
   const after = setNode(self, found.names, { kind: "file", text: before + command.text })
-  return toStep(after, success({ bytesWritten: text(command.text).length, mode }))
+  return toStep(after, success({ bytesWritten: encodeUtf8(command.text).length, mode }))
 }
 
 const edit = (self: Model, command: Extract<Command, { _tag: "Edit" }>, names: Names): Step => {
@@ -316,7 +314,7 @@ interface Count {
 }
 
 const count = (node: Node): Count => {
-  if (node.kind === "file") return { files: 1, directories: 0, bytes: text(node.text).length }
+  if (node.kind === "file") return { files: 1, directories: 0, bytes: encodeUtf8(node.text).length }
   if (node.kind === "link") return { files: 1, directories: 0, bytes: 0 }
   return [...node.entries.values()]
     .map((entry) => count(entry.node))
@@ -411,7 +409,7 @@ const symlink = (self: Model, { target }: Extract<Command, { _tag: "Symlink" }>,
 
 const kindOf = (node: Node): string => (node.kind === "link" ? "symlink" : node.kind)
 
-const sizeOf = (node: Node): number => (node.kind === "file" ? text(node.text).length : 0)
+const sizeOf = (node: Node): number => (node.kind === "file" ? encodeUtf8(node.text).length : 0)
 
 const flatten = (at: Directory, prefix: string): ReadonlyArray<readonly [path: string, node: Node]> =>
   [...at.entries.values()].flatMap(({ name, node }) => {
@@ -513,7 +511,7 @@ export const picture = (self: Model): Picture =>
   )
 
 /**
- * Returns the command as source text.
+ * Returns the command as text, such as `mkdir { path: "a", parents: true, existOk: false }`.
  *
  * @since 0.1.0
  */

@@ -18,7 +18,7 @@ import { sha256 } from "../runtime/hash.ts"
 import type { StoreServices } from "./StoreLaws.ts"
 
 /**
- * A call of a store. The names with `Head` belong to the store of heads.
+ * A call of a store. The first five belong to the store of blobs, the others to the store of heads.
  *
  * @since 0.1.0
  */
@@ -39,12 +39,13 @@ export type StoreStep =
  *
  * - `no answer`: the call does nothing and fails with `unavailable`.
  * - `lost answer`: the call does its work and fails with `unavailable`.
- * - `late`: the call fails with `unavailable`, and does its work after the next call, or in `settle`.
- * - `partial`: a `put` leaves damaged content, on which `get` fails with `corrupt` until it is put again. A `delete` of blobs
- *   deletes every second one. Both fail with `unavailable`. Other calls do nothing, as with `no answer`.
+ * - `late`: the call fails with `unavailable`. It does its work after the next call without a fault or with `slow`, or in
+ *   `settle`.
+ * - `partial`: a `put` leaves damaged content, and `get` fails with `corrupt` until the content is put again. A `delete`
+ *   of blobs deletes every second blob. Both fail with `unavailable`. Other calls do nothing, as with `no answer`.
  * - `full`, `corrupt`, `missing`: the call does nothing and fails with this reason.
  * - `hang`: the call never ends, but can be interrupted.
- * - a duration: the call waits for this time, and then does its work.
+ * - `slow`: the call waits for this time, and then does its work.
  *
  * @since 0.1.0
  */
@@ -66,7 +67,10 @@ export type StoreFault =
  */
 export interface PlannedStoreFault {
   readonly step: StoreStep | ReadonlyArray<StoreStep>
-  /** The number, from 1, of the matching call that has the fault. @default every matching call */
+  /**
+   * The number, from 1, of the matching call that has the fault. Calls to which an earlier plan applies are not counted.
+   * @default every matching call
+   */
   readonly nth?: number | undefined
   readonly fault: StoreFault
 }
@@ -92,7 +96,7 @@ export interface FaultyStores {
   readonly wrap: <E, R>(layer: Layer.Layer<StoreServices, E, R>) => Layer.Layer<StoreServices, E, R>
   /** All calls so far, in order. */
   readonly calls: ReadonlyArray<StoreCall>
-  /** Carries out the work of all `late` calls. */
+  /** An effect that does the work of all `late` calls that have not done it. */
   readonly settle: Effect.Effect<void>
   /** An effect that ends when a call hangs as planned. */
   readonly hung: Effect.Effect<void>
@@ -204,7 +208,7 @@ export const faultyStores = (plan: ReadonlyArray<PlannedStoreFault>): FaultyStor
         case "lost answer":
           return Effect.andThen(faultless, failure)
         case "late":
-          late.push(Effect.ignore(work))
+          late.push(Effect.ignore(faultless))
           return failure
         case "partial":
           if (step !== "put") return Effect.andThen(partial, failure)
@@ -238,8 +242,8 @@ const pauses: Effect.Effect<void> = Effect.flatMap(Random.nextIntBetween(0, maxP
 )
 
 /**
- * Returns stores whose calls begin and end with random pauses, so that concurrent calls take effect and answer in a random
- * order. The random numbers come from effect's `Random`. The stores still satisfy all laws.
+ * Adds random pauses to the stores of a layer, before and after the work of each call. So concurrent calls take effect and answer
+ * in a random order. The random numbers come from effect's `Random`. The stores still satisfy all laws.
  *
  * @category combinators
  * @since 0.1.0

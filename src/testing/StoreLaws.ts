@@ -11,7 +11,7 @@ export type {
   /** @since 0.1.0 */
   StoreLaw,
   /**
-   * The two services of a store.
+   * The services under test: a store of blobs and a store of heads.
    *
    * @since 0.1.0
    */
@@ -25,7 +25,7 @@ export type {
 } from "./stores/law.ts"
 
 /**
- * All laws of stores: first those of blobs, then those of heads.
+ * All laws of stores: first the laws of blobs, then the laws of heads.
  *
  * @category testing
  * @since 0.1.0

@@ -58,7 +58,7 @@ const lawTimeoutMillis = 120_000
 const withLawTimeout = <A, E, R>(check: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(check, LawTimeout, lawTimeoutMillis - 10_000)
 
-/** A program of up to 40 calls has this time on average, which suffices for a server on a busy machine. */
+/** The average time of a program of up to 40 calls, enough for a server on a busy machine. */
 const programTimeoutMillis = 10_000
 
 const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>

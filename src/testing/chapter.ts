@@ -6,12 +6,32 @@ import type { Fault } from "../model/FsError.ts"
 import * as Limits from "../model/Limits.ts"
 import { equal, fails, has } from "./expect.ts"
 import { type Faulty, faulty, type Planned } from "./Faults.ts"
-import { capture, type Files, picture, plant } from "./Files.ts"
+import { capture, type Files, type Picture, picture, plant } from "./Files.ts"
 import { type Ability, Bench, type Kind, type Law, make, noted } from "./Law.ts"
 
-/** Creates the tree, even if the filesystem under test rejects writes. */
+/** Creates the tree in the filesystem under test, or through `Bench.writable` if the bench has this filesystem. */
 export const plantFiles = (fs: Algebra, files: Files): Effect.Effect<void, Fault> =>
   Effect.flatMap(Bench, (bench) => plant((bench.writable ?? fs).port, files))
+
+/** Returns a tree that contains the given tree twice, in the directories `fast` and `slow`. */
+export const onBothSides = (tree: Files): Files =>
+  Object.fromEntries(
+    Object.entries(tree).flatMap(([path, entry]) => [
+      [`fast/${path}`, entry],
+      [`slow/${path}`, entry]
+    ])
+  )
+
+const below = (path: string, all: Picture): Picture =>
+  Object.fromEntries(
+    Object.entries(all)
+      .filter(([key]) => key === path || key.startsWith(`${path}/`))
+      .map(([key, value]) => [key.slice(path.length), value])
+  )
+
+/** Checks that the directories `fast` and `slow` have the same content. `what` names the content in the failure. */
+export const expectSameSides = (fs: Algebra, what?: string): Effect.Effect<void, unknown> =>
+  Effect.flatMap(capture(fs.port), (all) => equal(below("fast", all), below("slow", all), what))
 
 export const expectTree = (fs: Algebra, files: Files): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port), (found) => equal(found, picture(files), "the tree afterwards"))

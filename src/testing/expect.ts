@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import { isBytes } from "../model/realms.ts"
 
-/** A failed assertion. `Law.verdict` adds the title and the calls of the law. */
+/** A failed assertion. `Law.make` and the laws of stores add the title and the calls of the law. */
 export class Broken extends Error {
   readonly expected: string
   readonly actual: string
@@ -55,7 +55,7 @@ const isEqual = (a: unknown, b: unknown): boolean => {
 export const equal = <A>(actual: A, expected: A, what = ""): Effect.Effect<void, Broken> =>
   isEqual(actual, expected) ? Effect.void : fail(what === "" ? show(expected) : `${what}: ${show(expected)}`, show(actual))
 
-/** Checks only the expected fields. The value `undefined` requires that a field is absent. */
+/** Checks only the expected fields. The value `undefined` requires that a field is absent or `undefined`. */
 export const has = <A extends object>(
   actual: A,
   expected: { readonly [K in keyof A]?: A[K] | undefined },

@@ -1,6 +1,6 @@
 /**
- * The conformance kit, published as `fs-algebra/testing`. Only the functions of `Suite` need `@effect/vitest`. Laws are values, and
- * `Law.verdict` runs them anywhere.
+ * The conformance kit, published as `fs-algebra/testing`. Laws are values, and `Law.verdict` runs a law without a test runner. Only
+ * the functions of `Suite` need `@effect/vitest`.
  *
  * @since 0.1.0
  */

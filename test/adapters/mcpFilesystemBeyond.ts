@@ -2,7 +2,7 @@
 export const beyond: Readonly<Record<string, ReadonlyArray<string>>> = {
   "the server has no tool that deletes": [
     "without permission to write, files can be deleted",
-    "an open file keeps its content when its name is removed",
+    "an open file keeps its content when the file is removed",
     "port remove removes a file",
     "port remove removes an empty directory",
     "delete checks ifMatch",
@@ -14,7 +14,7 @@ export const beyond: Readonly<Record<string, ReadonlyArray<string>>> = {
     "delete keeps entries whose names begin with the deleted name",
     "deleting the last entry of a directory keeps the directory",
     "a deleted path can be created again as another kind",
-    "a search continues after its cursor even if files have changed",
+    "a glob continues after its cursor even if files have changed",
     "a recursive delete includes entries deeper than maxPathDepth",
     "a FIFO or device can be listed, moved and deleted",
     "a copy never replaces a FIFO or device",
@@ -40,20 +40,20 @@ export const beyond: Readonly<Record<string, ReadonlyArray<string>>> = {
     "copy of a tree that fails at any step changes nothing",
     "copy of a tree that is interrupted at any step changes nothing",
     "a move of a tree that fails at any step loses no file",
-    "a full disk keeps the old file"
+    "a change that fails on a full disk keeps the old file"
   ],
   "the server has no tool that replaces an entry": [
-    "an open file keeps its content when its name is renamed over",
+    "an open file keeps its content when the file is renamed over",
     "port rename replaces a file",
     "port rename replaces an empty directory",
     "move over a file replaces it",
     "move of a directory over an empty directory replaces it"
   ],
   "the server writes only text": [
-    "a sink writes a stream of any length",
+    "a sink writes a stream of several chunks",
     "bytes are written as they are",
-    "UTF-16 little endian is edited in place",
-    "UTF-16 big endian is edited in place",
+    "an edit of UTF-16 little endian keeps the encoding",
+    "an edit of UTF-16 big endian keeps the encoding",
     "copy of a tree keeps all bytes and the empty directories",
     "copy of a directory over an empty directory replaces it"
   ],

@@ -9,7 +9,7 @@ for (const [name, layer] of combinators.filter(([name]) => name === "overlay")) 
 }
 
 const renames =
-  /^(?:an open file keeps its content when its name is renamed|port rename (?:renames|moves a link|replaces|with replace moves))/
+  /^(?:an open file keeps its content when the file is renamed|port rename (?:renames|moves a link|replaces|with replace moves))/
 
 suite("InMemory whose rename always fails with EXDEV", decorated(renameless), {
   programs,

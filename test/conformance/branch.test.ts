@@ -58,7 +58,7 @@ describe("Branch with only the thirteen basic kinds of entry", () => {
   // Omit the port laws: some of them wait for a write to start, which never happens on a read-only port.
   const skipped = kept.filter((law) => law.kind !== "port" && reasonFor(law) !== undefined)
 
-  it.live("breaks each skipped law of the service, so each skip is necessary", () =>
+  it.live("holds none of the skipped laws that are not about the port, so each skip is necessary", () =>
     Effect.gen(function* () {
       for (const law of skipped) {
         const found = yield* Effect.provideService(

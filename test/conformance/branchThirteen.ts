@@ -6,15 +6,15 @@ const named =
   ({ name }: Law): boolean =>
     texts.some((text) => text.test(name))
 
-/** The laws about failures before the first step of a change. */
-const comesBefore = named(
+/** The laws that hold although a reason below names them, for example because a call fails before its first step. */
+const holdsAnyway = named(
   /InvalidArgument/,
   /at any step/,
   /checks (the limits|its arguments) before the precondition/,
   /^the root cannot be moved/,
   /into the tree do not deadlock/,
   /reported as DiskFull/,
-  /its name is removed/
+  /when the file is removed/
 )
 
 export const beyond: ReadonlyArray<readonly [reason: string, is: (law: Law) => boolean]> = [
@@ -65,4 +65,4 @@ export const beyond: ReadonlyArray<readonly [reason: string, is: (law: Law) => b
 ]
 
 export const reasonFor = (law: Law): string | undefined =>
-  comesBefore(law) ? undefined : beyond.find(([, is]) => is(law))?.[0]
+  holdsAnyway(law) ? undefined : beyond.find(([, is]) => is(law))?.[0]

@@ -30,7 +30,7 @@ describePodman("with podman", () => {
 
   suite("Container, overlay", inDirectory(files), { programs: 0 })
   it.live(
-    `${containerPrograms} random programs agree with the model`,
+    `${containerPrograms} random programs on Container, overlay, agree with the model`,
     () =>
       agreement(
         inDirectory((hostDirectory) => overlay({ hostDirectory })),
@@ -54,7 +54,7 @@ describePodman("with podman", () => {
         )
   )
 
-  it.live("the filesystem and commands see the same files, byte for byte", () =>
+  it.live("the filesystem and the commands of Container, overlay, see the same files, byte for byte", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const services = yield* Layer.build(overlay({}))

@@ -1,4 +1,4 @@
-/** Filesystems in real containers: one container per test file, and a directory for each law. */
+/** Filesystems in real containers: one container per call of `apart`, and a directory for each law. */
 import { afterAll } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -47,7 +47,7 @@ const started = (rootfs: string) =>
 
 type Started = Effect.Success<ReturnType<typeof started>>
 
-/** Shares one container between all tests of a file; the first test starts it. */
+/** Shares one container between the tests that use the result. The first test starts the container. */
 const shared = (rootfs: () => string): Effect.Effect<Started> => {
   const scope = Effect.runSync(Scope.make())
   afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))

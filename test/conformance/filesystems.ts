@@ -32,7 +32,7 @@ export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acqui
   (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
 )
 
-/** Returns functions that make FIFOs and names of any bytes on disk. */
+/** Returns functions that make FIFOs, and a file whose name is not UTF-8, on disk. */
 export const onDisk = (root: string): Bench => ({
   makeOther: (path) => Effect.sync(() => void execFileSync("mkfifo", [join(root, path)])),
   makeUnaddressable: Effect.sync(() =>
@@ -139,7 +139,7 @@ export const combinators: ReadonlyArray<readonly [name: string, layer: Layer.Lay
   ]
 ]
 
-/** Combinators that forward every call. */
+/** Combinators that change no result. */
 export const passThrough: ReadonlyArray<readonly [name: string, layer: Layer.Layer<Filesystem, unknown>]> = [
   ["traced", decorated(traced)],
   ["retry", decorated(retry({ times: 2 }))],

@@ -28,36 +28,36 @@ const named = (name: string): Law => {
 }
 
 describe("the laws of the kit", () => {
-  it("are more than 200, with unique names and references", () => {
+  it("are more than 200, each with a unique name and a reference", () => {
     const all = [...laws, ...policyLaws.map(({ law }) => law)]
     assert.isAbove(all.length, 200)
     assert.strictEqual(new Set(all.map(({ name }) => name)).size, all.length)
     for (const { name, ref } of all) assert.isTrue(name.length > 0 && ref.length > 0, name)
   })
 
-  it("include a law for every known regression that a single filesystem can show", () => {
+  it("include a law for each regression of a list", () => {
     const regressions: ReadonlyArray<readonly [what: string, law: string]> = [
-      ["a file written below a file", "mode overwrite below a file is NotADirectory"],
-      ["a file over a directory", "mode overwrite on a directory is NotAFile"],
+      ["a file written below a file", "a write in mode overwrite below a file is NotADirectory"],
+      ["a file over a directory", "a write in mode overwrite on a directory is NotAFile"],
       ["a file copied over a directory", "copy of a file over an empty directory is NotAFile"],
       ["mkdir through a file", "mkdir through a file is NotADirectory, and nothing changes"],
       ["a link to outside met by glob and grep", "globs and greps skip links that lead out of the root"],
       ["delete of a link", "delete removes the link lf and leaves its target"],
       ["recursive delete on a linked directory", "a recursive delete of a link to a directory removes the link"],
-      ["../up.txt", "a path that climbs above the root is InvalidPath in every call"],
-      ["NUL", "a path with NUL is InvalidPath in every call"],
+      ["../up.txt", "a path that climbs above the root is InvalidPath in every call except exists"],
+      ["NUL", "a path with NUL is InvalidPath in every call except exists"],
       ["leading and trailing spaces", "spaces at either end of a name are kept"],
       ["a\\r\\nb\\r\\n read as a\\r\\nb", "a page of a CRLF file omits the last CRLF"],
       ["FF, NEL, U+2028", "VT, FF, NEL, U+2028 and U+2029 do not end a line"],
-      ["**/*.py", "**/*.py finds files in the root"],
-      ["s/*.py", "s/*.py does not find s/t/c.py"],
-      ["17 segments", "a path of 17 segments is PathTooLong in every call if maxPathDepth is 16"],
+      ["**/*.py", "in glob, **/*.py finds files in the root"],
+      ["s/*.py", "in glob, s/*.py does not find s/t/c.py"],
+      ["17 segments", "with maxPathDepth 16, a path of 17 segments is PathTooLong in every call except exists"],
       ["the order of a-b.txt, a.txt, a/b.txt", "globs are in path order"],
       ["a lone surrogate", "text with a lone surrogate is InvalidArgument and writes nothing"],
-      ["a full disk", "a full disk keeps the old file"],
+      ["a full disk", "a change that fails on a full disk keeps the old file"],
       ["a mode of 0755", "a mode of 0755 survives overwriting"],
       ["temporary files", "a write in progress is hidden"],
-      ["a FIFO", "every call that opens a FIFO or device fails with NotAFile at once"],
+      ["a FIFO", "every call that opens a FIFO or device fails with NotAFile instead of waiting"],
       ["the root", "the root is never deleted"]
     ]
     for (const [, law] of regressions) named(law)
@@ -362,7 +362,7 @@ describe("MockFilesystem", () => {
 })
 
 describe("without @effect/vitest", () => {
-  it("the test kit loads and runs laws, and a suite fails with the name of the missing package", () => {
+  it("the test kit loads and runs a law, and a suite fails with the name of the missing package", () => {
     const index = new URL("../../src/testing/index.ts", import.meta.url).href
     const script = `
       import { registerHooks } from "node:module"

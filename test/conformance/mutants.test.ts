@@ -37,7 +37,7 @@ const bare: Base = Layer.effect(
   Effect.map(InMemory.make(), (port) => make({ ...port, links: undefined, attributes: undefined, watch: undefined }))
 )
 
-/** A filesystem that cannot rename, and says so. */
+/** A filesystem that cannot rename, and whose port reports this. */
 const renameless: Base = Layer.effect(
   Filesystem,
   Effect.map(InMemory.make(), (port) =>
@@ -168,7 +168,7 @@ describe("mutants", () => {
     )
 
     it.live(
-      "each break fewer than an eighth of the laws",
+      "each break at most an eighth of the laws",
       () =>
         Effect.gen(function* () {
           const broad: Array<string> = []

@@ -1,6 +1,6 @@
 /**
- * Runs the laws on filesystems that differ from a tested one only in an option, or that pass every call on. `npm test`
- * omits them.
+ * Runs the laws on variants of filesystems that other files test: with other options, below a combinator, or on another
+ * backend. `npm test` omits this file.
  */
 import { NodeFileSystem } from "@effect/platform-node"
 import * as Effect from "effect/Effect"

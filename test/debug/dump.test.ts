@@ -27,8 +27,8 @@ const call = (tool: string, at: string, rest: Partial<ToolInvoked> = {}): ToolIn
 
 const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
 
-/** Lists every entry with its modification time and size, to detect writes. */
-const lie = (path: string): ReadonlyArray<string> =>
+/** Lists every entry below the path with its modification time and size, to detect writes. */
+const stampsOf = (path: string): ReadonlyArray<string> =>
   Fs.readdirSync(path, { recursive: true, encoding: "utf8" })
     .sort()
     .map((name) => `${name} ${Fs.statSync(join(path, name)).mtimeMs} ${Fs.statSync(join(path, name)).size}`)
@@ -402,12 +402,12 @@ describe("the reader of dumps for the debug view", () => {
     Effect.gen(function* () {
       const place = directory()
       const path = yield* dump(place, { name: "a", files: { "a.txt": "x" } })
-      const before = lie(place)
+      const before = stampsOf(place)
       yield* Dump.list(place)
       yield* Dump.sessions(path)
       yield* Dump.tree(path)
       yield* Dump.file(path, "a.txt")
-      assert.deepStrictEqual(lie(place), before)
+      assert.deepStrictEqual(stampsOf(place), before)
       assert.strictEqual(basename(path), "a.jsonl")
     })
   )

@@ -52,7 +52,7 @@ describe("a text in parts", () => {
       })
   )
 
-  it.effect("finds the part in which a line begins", () =>
+  it.effect("has an index that finds the part in which a line begins", () =>
     Effect.gen(function* () {
       const { index } = yield* textsOf("1\n2\n3\na very long lin\n5\n", 8)
       assert.deepStrictEqual(index.firstLines, [1, 4, 4, 5])

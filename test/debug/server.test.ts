@@ -716,7 +716,7 @@ describe("the server of the page", () => {
         onEndpoint: ({ endpoint }) => void routes.push(`${endpoint.method} ${endpoint.path.replace(/:(\w+)/g, "{$1}")}`)
       })
       assert.sameMembers(described, routes)
-      // The routes that the page uses.
+      // The page uses these routes.
       assert.includeMembers(described, [
         "GET /api/meta",
         "GET /api/sessions",

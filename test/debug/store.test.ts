@@ -42,7 +42,7 @@ interface Listed {
 const listed = (port: number) => Effect.map(ask(port, "/api/snapshots"), ({ body }) => body as ReadonlyArray<Listed>)
 
 describe("the debug view of a store", () => {
-  it.live("lists the heads and snapshots of all workspaces, and shows and compares any two", () =>
+  it.live("lists the heads and snapshots of all workspaces, and shows and compares their trees", () =>
     Effect.gen(function* () {
       const { blobs, heads } = yield* store
       const { port } = yield* served({ source: { blobs, heads, title: "dir:store", workspace: "team" } })

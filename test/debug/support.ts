@@ -116,7 +116,7 @@ export const served = (options: Server.Options): Effect.Effect<Served, never, Sc
 
 const start = "data: "
 
-/** Connects to the live events; each call returns the next one, until the scope ends. */
+/** Connects to the live events until the scope ends. Each call of the result returns the next event. */
 export const listening = (port: number): Effect.Effect<() => Promise<any>, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(

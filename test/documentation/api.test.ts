@@ -1,6 +1,6 @@
 /**
- * Checks the documentation of the API: every exported name of a public module has a comment with a first sentence that
- * stands alone, and a @since tag. The main exports have a @category.
+ * Checks the documentation of the API: every exported name of a public module has a comment with a sentence, and a @since
+ * tag. Each public module, except a barrel, has an export with a @category.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { aboutModule, type Node, parse, publicModules, target, ts } from "./typescript.ts"

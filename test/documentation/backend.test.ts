@@ -62,7 +62,7 @@ const optional: { readonly [Key in keyof Backend.Backend as undefined extends Ba
   watch: true
 }
 
-/** The optional members of its links that a reader needs. */
+/** The optional members of `links` that a reader needs. */
 const ofLinks: ReadonlyArray<`links.${keyof Backend.Links}`> = ["links.relative"]
 
 describe("the guide to writing a backend", () => {

@@ -58,8 +58,8 @@ const run = async (program: Program): Promise<void> =>
 
 const algebra = "src/filesystem/Filesystem.ts"
 
-/** The operations of Algebra. */
-const operations: ReadonlyArray<string> = parse(algebra).statements.flatMap((statement) =>
+/** The names of the members of Algebra. */
+const members: ReadonlyArray<string> = parse(algebra).statements.flatMap((statement) =>
   ts.isInterfaceDeclaration(statement) && statement.name.text === "Algebra"
     ? statement.members.map((member) => (member.name as { readonly text: string } | undefined)?.text ?? "")
     : []
@@ -81,11 +81,11 @@ describe("the examples of the doc comments", () => {
   })
 
   it("include an example of each operation of Algebra", () => {
-    assert.isAbove(operations.length, 25)
+    assert.isAbove(members.length, 25)
     const found = new Set(programs.filter(({ file }) => file === algebra).map(({ of }) => of))
     const properties = new Set(["root", "readOnly", "name", "port"])
     assert.deepStrictEqual(
-      operations.filter((name) => !properties.has(name) && !found.has(name)),
+      members.filter((name) => !properties.has(name) && !found.has(name)),
       []
     )
   })
@@ -96,7 +96,7 @@ describe("the examples of the doc comments", () => {
     assert.deepStrictEqual(bare, [])
   })
 
-  it("are run for all modules except those in a list, which names only modules with examples", () => {
+  it("are only compiled for a list of modules, each of which has examples", () => {
     const files = new Set(programs.map(({ file }) => file))
     assert.deepStrictEqual(
       [...compiledOnly].filter((file) => !files.has(file)),

@@ -1,6 +1,6 @@
 /**
- * Compiles every program of the README and the guides as a reader would, and runs it: exported programs by the table
- * below, tests by vitest.
+ * Compiles every program of the README and the guides as a reader would. Runs exported programs by the table `runs`, and
+ * tests by vitest. The table `notRun` lists the other programs.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { createHash } from "node:crypto"

@@ -36,7 +36,7 @@ const made: Readonly<Record<string, () => Promise<ReadonlyArray<string>>>> = {
 const [what = "api"] = process.argv.slice(2)
 const make = made[what]
 if (make === undefined) {
-  console.error(`There is ${Object.keys(made).join(", ")}; not ${what}.`)
+  console.error(`There is no documentation ${what} to generate. Choose ${Object.keys(made).join(", ")}.`)
   process.exitCode = 2
 } else {
   const complaints = await make()

@@ -112,7 +112,7 @@ export const makePages = async (out: string): Promise<ReadonlyArray<string>> => 
     if (start !== undefined) start.text = start.text.replace(heading, "")
   })
   const project = await app.convert()
-  if (project === undefined) return [...complaints, "there is nothing to be shown"]
+  if (project === undefined) return [...complaints, "typedoc found no documentation to show"]
   app.validate(project)
   await app.generateDocs(project, out)
   return [...complaints]

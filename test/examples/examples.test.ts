@@ -236,7 +236,7 @@ describe("archives and sessions:", () => {
     })
   )
 
-  it.live("a checkpoint, like a failed transaction, restores files and session", () =>
+  it.live("a rollback to a checkpoint and a failed transaction restore files and session", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Archives.aCheckpointTakesBoth, {
         failure: "no",
@@ -288,7 +288,7 @@ describe("archives and sessions:", () => {
     })
   )
 
-  it.live("a dump is resumed with any kind of files", () =>
+  it.live("a dump is resumed on InMemory, VfsState and PosixHost", () =>
     Effect.gen(function* () {
       const { archive, below, resumed, turns } = yield* Archives.aDumpIsResumedAnywhere
       assert.strictEqual(archive, "abc123.fs.zip")

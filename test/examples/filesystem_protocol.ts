@@ -1,6 +1,6 @@
 /**
- * One filesystem that tools reach through their context: how a handler gets it, which section owns it, how a prompt
- * finds it, and how it is rolled back with its session.
+ * Shows the filesystem that tools reach through their context: how a handler gets the filesystem, which section owns it, how
+ * a prompt finds it, and how it is rolled back with its session.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -24,8 +24,6 @@ import {
   ToolContext
 } from "../../src/index.ts"
 import { directory } from "./machine.ts"
-
-/* A handler. */
 
 /**
  * Finds the filesystem in its context, and turns expected failures into messages for the model. The tool declares no
@@ -136,8 +134,6 @@ export const aToolNeedsFiles = Effect.suspend(() => {
   return Effect.map(calling([sectionOf("text", { tools: [counted] })], "count", {}), (result) => ({ result, runs }))
 })
 
-/* The context. */
-
 export const theContextIsFrozen = Effect.gen(function* () {
   const prompt = yield* promptOf(sectionOf("text", {}))
   const context = ToolContext.make({ prompt, adapter, session: yield* Session.make() })
@@ -159,8 +155,6 @@ export const theAdapterPassesTheFilesystemOn = Effect.gen(function* () {
     prompt: run.context.prompt === prompt
   }
 }).pipe(Effect.scoped)
-
-/* Owners of the filesystem. */
 
 /** A custom section over any layer, made at first use with its mounts, and kept. */
 export const aSectionOfOnesOwn = Effect.gen(function* () {
@@ -201,8 +195,6 @@ export const thePromptFindsTheWorkspace = Effect.gen(function* () {
     ofThePrompt: yield* answered("in_parent")
   }
 })
-
-/* Snapshots in a session. */
 
 const Note = Slice.make("Note", Schema.String)
 
@@ -273,8 +265,6 @@ export const neitherIsRolledBack = Effect.gen(function* () {
   const error = yield* Effect.flip(Checkpoint.rollbackTo(session, before, snapshots))
   return { error, code: yield* fs.readString("code.py"), notes: yield* session.all(Note) }
 }).pipe(Effect.scoped)
-
-/* A complete prompt whose section owns the files. */
 
 export const aPromptWithFiles = Effect.gen(function* () {
   const project = yield* directory({

@@ -1,4 +1,4 @@
-/** The work of the agents of hundred_agents.ts, and what must come out of it. */
+/** The work of the agents of hundred_agents.ts, and a check of its result. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { Filesystem, Repository } from "../../src/index.ts"
@@ -19,7 +19,7 @@ export const editTwo = (n: number) =>
     })
   )
 
-/** Checks that the first of the colliding agents and all others are merged, and that the rest of the colliding ones left nothing. */
+/** Checks that the first colliding agent and all agents without a collision are merged, and that the others left no change. */
 export const check = (
   {
     conflicts,

@@ -9,7 +9,7 @@ import { editTwo, prepare, check } from "./hundredAgents.ts"
 import { runAgents } from "./hundred_agents.ts"
 
 describe("a hundred agents on forks of one workspace", () => {
-  it.live("merge what is clean and report the conflicts, on stores in a directory", () =>
+  it.live("merge the changes without a conflict and report the conflicts, on stores in a directory", () =>
     Effect.gen(function* () {
       yield* prepare
       const report = yield* runAgents("team", 100, editTwo, (workspace) => Repository.layer({ workspace }))

@@ -1,6 +1,6 @@
 /**
- * Archives and sessions side by side: named snapshots, checkpoints of both under one id, and a dump that is resumed on
- * another kind of filesystem.
+ * Shows archives and sessions side by side: named snapshots, checkpoints of both under one id, and a dump that is resumed
+ * on another kind of filesystem.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -10,14 +10,10 @@ import { basename, join } from "node:path"
 import { Checkpoint, Filesystem, InMemory, Section, Session, Slice, Snapshots } from "../../src/index.ts"
 import { directory } from "./machine.ts"
 
-/* A session with its own state to roll back. */
-
 const Turn = Schema.Struct({ said: Schema.String })
 const Turns = Slice.make("Turns", Turn)
 
 const beginSession = (id: string) => Session.make({ slices: [Turns], tags: { session_id: id } })
-
-/* A section has a filesystem and named snapshots of it. */
 
 /** The filesystem is made once, by the first use, and the snapshots belong to the same filesystem. */
 export const aSectionMakesItsFilesystemOnce = Effect.gen(function* () {
@@ -42,8 +38,6 @@ export const aSectionMakesItsFilesystemOnce = Effect.gen(function* () {
     isTheSame: snapshots.filesystem === fs && (yield* section.filesystem) === fs && (yield* section.snapshots) === snapshots
   }
 }).pipe(Effect.scoped)
-
-/* Files and session under one id. */
 
 /** Captures first the filesystem, then the session, turn by turn; then rolls each back by its name. */
 export const turnsAreTakenAndRolledBack = Effect.gen(function* () {
@@ -115,8 +109,6 @@ export const coordinatedSnapshots = Effect.gen(function* () {
   yield* snapshots.rollback("checkpoint")
   return { code: yield* fs.readString("code.py"), turns: yield* session.all(Turns) }
 }).pipe(Effect.scoped)
-
-/* A dump. */
 
 /** Dumps a session, its child and the files of a section into a new directory. */
 const dumped = Effect.fnUntraced(function* (target: string, tags: Readonly<Record<string, string>>) {

@@ -24,8 +24,6 @@ import {
 } from "../../src/index.ts"
 import { directory } from "./machine.ts"
 
-/* State in the session. */
-
 const inSession = (session: Session.Operations) => Effect.map(InMemory.makeSession(session), Filesystem.make)
 
 /** No extra step is needed: the tree is an item of the session. */
@@ -58,8 +56,6 @@ export const filesAreSavedAndLoadedWithTheirSession = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/* State elsewhere. */
-
 const onHost = Effect.fnUntraced(function* (files: Readonly<Record<string, string>>) {
   const root = yield* directory(files)
   return { root, fs: Filesystem.make(yield* PosixHost.make({ root })) }
@@ -82,8 +78,6 @@ export const filesElsewhereAreCarriedAlong = Effect.gen(function* () {
     ofAnEmptySession: yield* Checkpoint.restoreExternal(yield* Session.make(), there.fs)
   }
 }).pipe(Effect.scoped)
-
-/* Eight methods over both. */
 
 /** Makes an empty store of each kind. */
 export const stores: Readonly<Record<string, Effect.Effect<FileStore.Operations, unknown, Scope.Scope>>> = {
@@ -111,8 +105,6 @@ export const whatIsSnapshotIsRestored = Effect.fnUntraced(function* (fs: FileSto
   yield* fs.restore(bytes)
   return { modified, restored: (yield* fs.read("file.txt")).content }
 })
-
-/* Sections. */
 
 const adapter = Adapter.make("example")
 

@@ -1,5 +1,5 @@
 /**
- * The virtual filesystem of a session and its four tools: its text in a prompt, its state in the session, rollback,
+ * Shows the virtual filesystem of a session and its four tools: its text in a prompt, its state in the session, rollback,
  * reset, and calls from other sessions.
  */
 import * as DateTime from "effect/DateTime"
@@ -87,8 +87,6 @@ export const withoutMountsItStartsEmpty = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/* The state in the session after each call. */
-
 export const eachCallIsSeenInTheSession = Effect.gen(function* () {
   const { call, session } = yield* begun({ mounts: [] })
   const seen: Array<unknown> = []
@@ -145,8 +143,6 @@ export const whatIsKnownIsAValue = Effect.gen(function* () {
     isFrozen: Object.isFrozen(held.files) && Object.isFrozen(held.files[0])
   }
 }).pipe(Effect.scoped)
-
-/* The directory on disk. */
 
 /** Programs can use the directory, and both sides see each other's changes. */
 export const theDirectoryCanBeUsedDirectly = Effect.gen(function* () {
@@ -227,8 +223,6 @@ export const anotherSessionIsRefused = Effect.gen(function* () {
   return { result, isThere: yield* (yield* section.filesystem).exists("a.txt") }
 }).pipe(Effect.scoped)
 
-/* Paths and mounts. */
-
 /** Normalises or refuses paths. A leading slash stands for the workspace, never for the machine. */
 export const pathsAreNormalisedOrRefused = Effect.gen(function* () {
   const { call } = yield* begun({ mounts: [] })
@@ -293,8 +287,6 @@ export const mountsAreRefused = Effect.gen(function* () {
     overBudget: yield* tried({ hostPath: "big", maxBytes: 99 })
   }
 }).pipe(Effect.scoped)
-
-/* Telemetry. */
 
 /** Calls are logged without content, and the log survives a rollback. */
 export const callsAreTold = Effect.gen(function* () {

@@ -90,7 +90,7 @@ const working = Effect.fnUntraced(function* ({ kit }: Kind, section: Section.Wor
   }
 })
 
-/** Returns the files in a snapshot of the session (the slice of files, or the number of snapshots of them). */
+/** Returns the last item with the files in a snapshot of the session, and the number of filesystem snapshots in its slice. */
 const moments = Effect.fnUntraced(function* ({ isInSession }: Kind, session: Session.Operations) {
   const snapshot = yield* session.snapshot("now")
   const files = isInSession ? [...snapshot.items(State), ...snapshot.items(VirtualFileSystem)] : []

@@ -1,6 +1,6 @@
 /**
  * Makes effect's FileSystem from any object with the interface of node:fs, with the calls that `Platform.fromFileSystem` uses. It adds no
- * behaviour: each call is one call of the object, and an error keeps the object's error as its cause.
+ * behaviour: except in `watch`, each call is one call of the object. An error keeps the object's error as its cause.
  */
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -200,7 +200,7 @@ export const fromNodeFs = (shape: NodeShape): FileSystem.FileSystem => {
     truncate: (path, length) => call("truncate", path, () => fs.truncate(path, length ?? 0)),
     makeDirectory: (path) => call("makeDirectory", path, () => fs.mkdir(path)),
     rename: (from, to) => call("rename", from, () => fs.rename(from, to)),
-    // Only empty directories are removed with `recursive`, and only files that may be absent with `force`.
+    // `Platform.fromFileSystem` uses `recursive` only for empty directories, and `force` only for files that may be missing.
     remove: (path, options) => call("remove", path, () => (options?.recursive === true ? fs.rmdir(path) : fs.unlink(path))),
     readLink: (path) => call("readLink", path, () => fs.readlink(path)),
     symlink: (target, path) => call("symlink", path, () => fs.symlink(target, path)),

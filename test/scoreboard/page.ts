@@ -14,7 +14,7 @@ const words = { Held: "held", Broken: "**broken**", NotApplicable: "-" } as cons
 const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |\n`).join("")
 
-/** Escapes a title for a cell. Code marks keep patterns such as `**` as they are. */
+/** Escapes the marks of Markdown in a text for a cell, so that patterns such as `**` stay readable. */
 const cell = (text: string): string => text.replaceAll(/[*_<\\|]+/g, (marks) => [...marks].map((mark) => `\\${mark}`).join(""))
 
 const count = ({ outcomes }: Row, { checks }: Pick<Chapter, "checks">, tag: Outcome["_tag"]): number =>

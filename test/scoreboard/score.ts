@@ -17,7 +17,10 @@ export interface Options {
   /** The module that exports `subjects`. */
   readonly module: URL
   readonly checks: ReadonlyArray<Check>
-  /** The seconds after which a law counts as broken. The process of a law that blocks is ended after twice the time. */
+  /**
+   * The seconds after which a law counts as broken. The process of a law that blocks is ended after twice the time, and the
+   * process of the random programs after 20 times the time.
+   */
   readonly timeoutSeconds: number
 }
 
@@ -45,7 +48,7 @@ const ask = (child: ChildProcess, law: string, seconds: number): Promise<Outcome
     child.send({ law } satisfies Asked)
   })
 
-/** Returns the outcome of each law, in their order. */
+/** Returns the outcomes in the order of the checks. */
 export const score = async (name: string, options: Options): Promise<ReadonlyArray<Outcome>> => {
   let child = await start(options, name)
   const outcomes: Array<Outcome> = []

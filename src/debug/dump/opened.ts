@@ -68,8 +68,7 @@ export const manifestOf = ({ bytes, manifest }: Archive): FilesystemMeta => ({
   case_sensitive: true
 })
 
-// Collects the items in the logs of sessions in the order of time. Most items are calls of tools. Items without a time come
-// last.
+// Collects the calls of tools, and the other log items with a time, in the order of time. Calls without a time come last.
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -85,8 +84,8 @@ const countIn = (fields: Fields, name: string): number | undefined =>
 const times = ["at", "timestamp", "time", "createdAt", "created_at"]
 
 /**
- * Returns a time in milliseconds since 1970. The value is a number of milliseconds, or a text in ISO 8601. Returns `undefined`
- * for other values.
+ * Returns a time in milliseconds since 1970. The value is a number of milliseconds, or a text such as ISO 8601. Returns
+ * `undefined` for other values.
  */
 const millisOf = (value: unknown): number | undefined => {
   if (typeof value !== "string" && typeof value !== "number") return undefined

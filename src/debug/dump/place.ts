@@ -150,8 +150,8 @@ const isInvalidRequest = (path: string): boolean =>
   path === "" || path.length > 4096 || path.includes("\0") || isAbsolute(path) || /^[a-z]:/i.test(path)
 
 /**
- * Finds a dump below the directory by its path in `list`. Refuses paths that lead out of the directory: paths with "..",
- * absolute paths, and paths through links that lead out.
+ * Finds a dump below the directory by its path in `list`. Refuses absolute paths, and paths that leave the directory by ".." or
+ * through a link.
  */
 export const findBelow = (directory: string, path: string): Effect.Effect<Place, DebugError> => {
   const shown = JSON.stringify(path.slice(0, 200))

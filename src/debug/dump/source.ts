@@ -1,6 +1,6 @@
 /**
- * Serves a dump, and the other dumps of its directory for comparison and switching. Each dump is opened once, and closed after
- * its last use.
+ * Serves a dump, and the other dumps of its directory for comparison and switching. Requests share one opening of a dump, which
+ * stays open for a minute after its last use.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -32,8 +32,8 @@ const viewOfArchive = (archive: Archive): OpenTree => {
   }
 }
 
-/** The time after which a dump that was opened for a comparison is closed. */
-const comparedDumpIdleTime = "1 minute"
+/** The time for which an unused dump stays open. */
+const dumpIdleTime = "1 minute"
 
 export const make = Effect.fnUntraced(function* (
   path: string,
@@ -44,7 +44,7 @@ export const make = Effect.fnUntraced(function* (
   const places = new Map<string, Place.Place>()
   const dumps = yield* RcMap.make({
     lookup: (file: string) => open(places.get(file)!),
-    idleTimeToLive: comparedDumpIdleTime
+    idleTimeToLive: dumpIdleTime
   })
   const scope = yield* Effect.scope
   const switchLock = yield* Semaphore.make(1)

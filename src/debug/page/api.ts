@@ -1,4 +1,4 @@
-/** A typed client of the server. Every failure is an `ApiError` with a sentence for people. */
+/** A typed client of the server. Every failure, except a cancelled request, is an `ApiError` with a sentence for people. */
 import type * as Model from "../model.ts"
 
 export class ApiError extends Error {

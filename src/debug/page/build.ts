@@ -1,6 +1,6 @@
 /**
  * Bundles the program of the page with its libraries. The build of the package writes the bundle into a directory. A server
- * that runs from the sources makes the bundle in memory. The published package contains neither this module nor the libraries.
+ * that runs from the sources makes the bundle in memory. The published package contains the bundle, but not this module.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"

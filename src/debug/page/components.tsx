@@ -110,7 +110,7 @@ export const Name = ({ marks, text }: { readonly text: string; readonly marks?: 
   return <bdi>{parts}</bdi>
 }
 
-/** Renders a list with rows of equal height, but only its visible rows. `focus` is the row to keep visible. */
+/** Renders the visible rows, and a few more, of a list with rows of equal height. Scrolls to the row `focus`. */
 export const VirtualList = ({
   active,
   class: name,

@@ -9,7 +9,7 @@ export type View = (typeof views)[number]
 /** A place in the page, such as `#/files/src/a.ts?at=…`: a view, an object in the view, and parameters. */
 export interface Place {
   readonly view: View
-  /** A path or the name of a slice; "" for none. */
+  /** A path, the name of a slice, the index of an event or the position of a journal entry; "" for none. */
   readonly path: string
   readonly params: Readonly<Record<string, string>>
 }
@@ -64,9 +64,9 @@ export const snapshots = signal<ReadonlyArray<SnapshotInfo>>([])
 export const at = computed(() => place.value.params["at"])
 /** A number that grows whenever the views must load their data again. */
 export const version = signal(0)
-/** The position of the journal's end in the latest live event. */
+/** The last known position of the journal; `undefined` until the server has sent a position. */
 export const journalLast = signal<number | undefined>(undefined)
-/** True while the connection for live events is open; `undefined` if the source has no live events. */
+/** True while the connection for live events is open; `undefined` before the first attempt to connect has ended. */
 export const isConnected = signal<boolean | undefined>(undefined)
 
 /** The dumps of the served directory, newest first. Empty for a workspace. */
@@ -173,8 +173,8 @@ export const switchTo = async (path: string): Promise<void> => {
 }
 
 /**
- * True while a load is scheduled. Several changes in quick succession cause only one load, which starts after the response to
- * the previous load.
+ * True while a load is scheduled or running. Several changes in quick succession cause only one load, which starts after the
+ * response to the previous load.
  */
 let isLoadScheduled = false
 let isLoadWanted = false
@@ -206,7 +206,7 @@ const applyLiveEvent = (event: LiveEvent): void => {
   }
 }
 
-/** Listens for live events. Loads the state again after each reconnection, because events may have been missed. */
+/** Listens for live events. Loads the state again after a reconnection, because events may have been missed. */
 export const listen = (): (() => void) => {
   return Api.listen(applyLiveEvent, (isOpen) => {
     if (isOpen && (isConnected.value === false || meta.value?.kind === "workspace")) loadSoon()

@@ -29,7 +29,7 @@ const failureResponse = (status: number, error: string, message: string): HttpSe
 const forbiddenResponse = failureResponse(
   403,
   "Forbidden",
-  "only programs on this machine can use this server, by its own address"
+  "the request is refused: it must come from this machine, and name the address of this server"
 )
 
 interface Route {

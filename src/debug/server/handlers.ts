@@ -72,7 +72,7 @@ const metaOf = Effect.fnUntraced(function* (source: Source, version: string): Ef
   }
 })
 
-/** Returns the JSON of a tree. Each tree is encoded only once. */
+/** Returns the JSON of a tree from the cache, or encodes the tree and caches the text. */
 const textOf = (cache: WeakMap<Tree.Tree, string>, tree: Tree.Tree, make: (tree: Tree.Tree) => unknown): string => {
   const known = cache.get(tree)
   if (known !== undefined) return known

@@ -5,9 +5,9 @@ import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, join, root, segments } from "../../model/FsPath.ts"
 import { type Backend, follow, type NewEntry, portable, type Seen } from "../../port/Backend.ts"
 import { performing } from "../../port/Request.ts"
-import { plantFiles, lawForms, expectTree } from "../chapter.ts"
+import { expectSameSides, expectTree, lawForms, onBothSides, plantFiles } from "../chapter.ts"
 import { equal } from "../expect.ts"
-import { capture, directory, type Files, link, type Picture } from "../Files.ts"
+import { directory, type Files, link } from "../Files.ts"
 import type { Law } from "../Law.ts"
 import { toBytes, collect, encodeUtf8 } from "../operations.ts"
 
@@ -63,7 +63,7 @@ const searchCalls: ReadonlyArray<readonly [what: string, call: (fs: Algebra) => 
   ["grep of small files", (fs) => fs.grep("hit", { maxFileSize: 100 })]
 ]
 
-/** Returns the entry at each component of a path, with one lookup per component. */
+/** Looks up each component of a path on its own. Ends at a missing entry, or after an entry that is not a directory. */
 const lookUpEach = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<ReadonlyArray<Seen>, Fault> {
   const seen: Array<Seen> = []
   let at = root
@@ -78,24 +78,6 @@ const lookUpEach = Effect.fnUntraced(function* (port: Backend, path: FsPath): Ef
 })
 
 const withoutAccelerations = (fs: Algebra): Algebra => make(portable(fs.port))
-
-const below = (path: string, all: Picture): Picture =>
-  Object.fromEntries(
-    Object.entries(all)
-      .filter(([key]) => key === path || key.startsWith(`${path}/`))
-      .map(([key, value]) => [key.slice(path.length), value])
-  )
-
-const onBothSides = (tree: Files): Files =>
-  Object.fromEntries(
-    Object.entries(tree).flatMap(([path, entry]) => [
-      [`fast/${path}`, entry],
-      [`slow/${path}`, entry]
-    ])
-  )
-
-const expectSameSides = (fs: Algebra): Effect.Effect<void, unknown> =>
-  Effect.flatMap(capture(fs.port) as Effect.Effect<Picture, Fault>, (all) => equal(below("fast", all), below("slow", all)))
 
 /** The entries to create. Some of them cannot be created. */
 const entries: ReadonlyArray<readonly [path: string, bytes?: Uint8Array | undefined, mode?: number]> = [

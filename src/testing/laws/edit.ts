@@ -28,42 +28,42 @@ interface Row {
 
 const rows: ReadonlyArray<Row> = [
   {
-    what: "only the unique match is replaced",
+    what: "an edit replaces its unique match",
     before: "one two three",
     edits: { oldText: "two", newText: "2" },
     after: "one 2 three",
     replacements: 1
   },
   {
-    what: "a match can be deleted",
+    what: "an edit with empty newText deletes its match",
     before: "one two",
     edits: { oldText: " two", newText: "" },
     after: "one",
     replacements: 1
   },
   {
-    what: "the first of several matches is replaced on request",
+    what: "an edit with match first replaces only the first match",
     before: "a a a",
     edits: { oldText: "a", newText: "b", match: "first" },
     after: "b a a",
     replacements: 1
   },
   {
-    what: "all matches are replaced on request",
+    what: "an edit with match all replaces all matches",
     before: "a a a",
     edits: { oldText: "a", newText: "b", match: "all" },
     after: "b b b",
     replacements: 3
   },
   {
-    what: "a match begins after the end of the previous match",
+    what: "a match of an edit begins after the end of the previous match",
     before: "aaa",
     edits: { oldText: "aa", newText: "b", match: "all" },
     after: "ba",
     replacements: 1
   },
   {
-    what: "inserted text is not matched again",
+    what: "an edit does not match the text that it has inserted",
     before: "a",
     edits: { oldText: "a", newText: "aa", match: "all" },
     after: "aa",
@@ -107,42 +107,42 @@ const rows: ReadonlyArray<Row> = [
     replacements: 1
   },
   {
-    what: "line endings outside a match are unchanged",
+    what: "an edit keeps the line endings outside its match",
     before: "a\nb\r\nc\rd\n\r\n",
     edits: { oldText: "c", newText: "C" },
     after: "a\nb\r\nC\rd\n\r\n",
     replacements: 1
   },
   {
-    what: "no newline is added at the end",
+    what: "an edit adds no newline at the end of the file",
     before: "a\nb",
     edits: { oldText: "a\n", newText: "A\n" },
     after: "A\nb",
     replacements: 1
   },
   {
-    what: "an edit at the start keeps the byte order mark",
+    what: "an edit at the start of a file keeps the byte order mark",
     before: toBytes(...mark, ...encodeUtf8("abc")),
     edits: { oldText: "a", newText: "x" },
     after: toBytes(...mark, ...encodeUtf8("xbc")),
     replacements: 1
   },
   {
-    what: "UTF-16 little endian is edited in place",
+    what: "an edit of UTF-16 little endian keeps the encoding",
     before: utf16("one é\r\ntwo", true),
     edits: { oldText: "é\ntwo", newText: "😀\n2" },
     after: utf16("one 😀\r\n2", true),
     replacements: 1
   },
   {
-    what: "UTF-16 big endian is edited in place",
+    what: "an edit of UTF-16 big endian keeps the encoding",
     before: utf16("one two", false),
     edits: { oldText: "two", newText: "2" },
     after: utf16("one 2", false),
     replacements: 1
   },
   {
-    what: "oldText is literal text, not a regular expression",
+    what: "oldText of an edit is literal text, not a regular expression",
     before: "a.c abc $&",
     edits: [
       { oldText: "a.c", newText: "$&" },
@@ -152,7 +152,7 @@ const rows: ReadonlyArray<Row> = [
     replacements: 2
   },
   {
-    what: "editing works beyond line 2,000",
+    what: "an edit can change text after line 2,000",
     before: `${"x\n".repeat(2500)}here`,
     edits: { oldText: "here", newText: "there" },
     after: `${"x\n".repeat(2500)}there`,
@@ -203,7 +203,7 @@ export const editLaws: ReadonlyArray<Law> = [
     ] as const
   ).map(([why, content, oldText, pattern]) =>
     writing("C-34", { a: `first\n${content}last\n` }).law(
-      `the error names a line that differs from oldText only in ${why}`,
+      `the error of an edit names a line that differs from oldText only in ${why}`,
       function* (fs) {
         const { message } = yield* fails(fs.edit("a", { oldText, newText: "x" }), "InvalidArgument")
         yield* holds(pattern.test(message) && /\b2\b/.test(message), `a message about ${why} in line 2`, message)
@@ -259,17 +259,20 @@ export const editLaws: ReadonlyArray<Law> = [
     (fs) => fs.edit("f/x", { oldText: "a", newText: "b" }),
     "NotFound"
   ),
-  writing("C-34", { a: "one two" }).law("a dry run returns the result of the edit, and changes nothing", function* (fs) {
-    const dry = yield* fs.edit("a", { oldText: "two", newText: "2" }, { dryRun: true })
-    yield* has(dry, { replacements: 1 })
-    yield* expectTree(fs, { a: "one two" })
-    yield* equal(dry.diff, (yield* fs.edit("a", { oldText: "two", newText: "2" })).diff)
-  }),
+  writing("C-34", { a: "one two" }).law(
+    "a dry run of an edit returns the diff of the edit, and changes nothing",
+    function* (fs) {
+      const dry = yield* fs.edit("a", { oldText: "two", newText: "2" }, { dryRun: true })
+      yield* has(dry, { replacements: 1 })
+      yield* expectTree(fs, { a: "one two" })
+      yield* equal(dry.diff, (yield* fs.edit("a", { oldText: "two", newText: "2" })).diff)
+    }
+  ),
   writing("C-34", { a: "one" }).law("a dry run fails with the error of the edit", function* (fs) {
     yield* fails(fs.edit("a", { oldText: "two", newText: "2" }, { dryRun: true }), "InvalidArgument")
   }),
   writing("api: EditResult", { a: "1\n2\n3\n4\n5\n6\n7\n8\n9\n" }).law(
-    "the diff is unified, with three lines of context",
+    "the diff of an edit is unified, with three lines of context",
     function* (fs) {
       const { diff } = yield* fs.edit("a", { oldText: "5", newText: "five" })
       const body = diff.slice(diff.indexOf("@@")).trimEnd().split("\n")

@@ -120,20 +120,23 @@ export const grepLaws: ReadonlyArray<Law> = [
       expected.map((line) => `f:${line}`)
     )
   ),
-  service("api: GrepOptions", { f: "x\na\nb\nc" }).law("a match across lines has the number of its first line", function* (fs) {
-    const { matches } = yield* fs.grep("a\\nb", { multiline: true })
-    yield* equal(
-      matches.map(({ lineNumber }) => lineNumber),
-      [2]
-    )
-    yield* equal(yield* grepMatches("a\\nb")(fs), [])
-  }),
+  service("api: GrepOptions", { f: "x\na\nb\nc" }).law(
+    "a match of grep across lines has the number of its first line",
+    function* (fs) {
+      const { matches } = yield* fs.grep("a\\nb", { multiline: true })
+      yield* equal(
+        matches.map(({ lineNumber }) => lineNumber),
+        [2]
+      )
+      yield* equal(yield* grepMatches("a\\nb")(fs), [])
+    }
+  ),
   service("C-21", { "d/f": "first\n😀é hit, hit\r\n" }).answers(
-    "a match has its line, and columns in UTF-16 units",
+    "a match of grep has its line, and columns in UTF-16 units",
     (fs) => Effect.map(fs.grep("hit"), ({ matches }) => matches),
     [{ path: "d/f" as never, lineNumber: 2, lineContent: "😀é hit, hit", matchStart: 4, matchEnd: 7 }]
   ),
-  service("C-18, C-21", severalFiles).answers("matches are in the order of paths and lines", grepMatches("hit"), [
+  service("C-18, C-21", severalFiles).answers("grep returns matches in the order of paths and lines", grepMatches("hit"), [
     "a.ts:2:hit",
     "b-c.ts:1:hit",
     "b/x.ts:1:hit",
@@ -150,13 +153,15 @@ export const grepLaws: ReadonlyArray<Law> = [
     "b/x.ts:1:hit",
     "b/x.ts:3:hit"
   ]),
-  choosing.answers("a glob is relative to the base", grepMatches("hit", { path: "b", glob: "/x.ts" }), [
+  choosing.answers("the glob of a grep is relative to the base", grepMatches("hit", { path: "b", glob: "/x.ts" }), [
     "b/x.ts:1:hit",
     "b/x.ts:3:hit"
   ]),
-  service("C-21", severalFiles).answers("a base that is a file searches that file", grepMatches("hit", { path: "a.ts" }), [
-    "a.ts:2:hit"
-  ]),
+  service("C-21", severalFiles).answers(
+    "grep with a file as its base searches this file",
+    grepMatches("hit", { path: "a.ts" }),
+    ["a.ts:2:hit"]
+  ),
   ...["missing", "missing/x", "a.ts/x"].flatMap((path) => [
     globbing.refuses(`grep with the missing base ${path} is NotFound`, (fs) => fs.grep("hit", { path }), "NotFound", {
       path
@@ -177,7 +182,7 @@ export const grepLaws: ReadonlyArray<Law> = [
       yield* fails(fs.grep("hit", { path: "unlike" }), "NotFound", { nearest: undefined })
     }
   ),
-  globbing.answers("excluded files are not searched", grepMatches("hit", { exclude: ["b", "*.txt"] }), [
+  globbing.answers("grep does not search excluded files", grepMatches("hit", { exclude: ["b", "*.txt"] }), [
     "a.ts:2:hit",
     "b-c.ts:1:hit"
   ]),
@@ -291,13 +296,13 @@ export const grepLaws: ReadonlyArray<Law> = [
   service("C-21", {
     early: encodeUtf8("hit\n".padEnd(8191, "x") + "\0"),
     late: encodeUtf8("hit\n".padEnd(8192, "x") + "\0")
-  }).law("a file with NUL in the first 8,192 bytes is binary", function* (fs) {
+  }).law("grep skips a file as binary if its first 8,192 bytes contain NUL", function* (fs) {
     const result = yield* fs.grep("hit")
     yield* equal(result.matches.map(formatMatch), ["late:1:hit"])
     yield* has(result.skipped, { binary: 1 })
   }),
   service("C-21", { hit: toBytes(...encodeUtf8("hit\n"), 0xff), none: toBytes(...encodeUtf8("none\n"), 0xff) }).law(
-    "a file that is not UTF-8 counts as binary only if it has a match",
+    "grep counts a file that is not UTF-8 as binary only if the file has a match",
     function* (fs) {
       const result = yield* fs.grep("hit")
       yield* equal(result.matches, [])

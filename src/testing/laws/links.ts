@@ -10,7 +10,7 @@ import { changingCalls, collect, names, paths, readingCalls, supportedCalls, wri
 const lawsWithLinks = (...needs: ReadonlyArray<Ability>) => lawForms("ability", "links", ...needs)
 const absoluteLinkForms = lawsWithLinks("absolute links")
 const writableAbsoluteForms = lawsWithLinks("absolute links", "write")
-/** The laws about the text of absolute links. Windows returns an absolute target below the root as a relative target. */
+/** The forms of laws about the text of absolute links. Windows returns an absolute target below the root as a relative target. */
 const absoluteTextForms = lawsWithLinks("absolute texts")
 const writableTextForms = lawsWithLinks("absolute texts", "write")
 
@@ -34,14 +34,17 @@ const climbingLinkTree = (fs: Algebra): Files => {
 }
 
 export const absoluteLinkLaws: ReadonlyArray<Law> = [
-  absoluteLinkForms("C-39", absoluteLinkTree).law("reading an absolute link below the root reads its target", function* (fs) {
-    for (const path of ["lf", "d/e/up", "ld/f", "ld/e/up", "top/d/f", "top/top/lf", "mixed", "through"]) {
-      yield* equal(yield* fs.readString(path), "text\n", path)
-      yield* has(yield* fs.stat(path), { kind: "file", sizeBytes: 5 })
+  absoluteLinkForms("C-39", absoluteLinkTree).law(
+    "reading an absolute link to a path below the root reads its target",
+    function* (fs) {
+      for (const path of ["lf", "d/e/up", "ld/f", "ld/e/up", "top/d/f", "top/top/lf", "mixed", "through"]) {
+        yield* equal(yield* fs.readString(path), "text\n", path)
+        yield* has(yield* fs.stat(path), { kind: "file", sizeBytes: 5 })
+      }
+      yield* equal(names(yield* fs.list("ld")), ["e", "f"])
+      yield* fails(fs.readString("dangling"), "NotFound")
     }
-    yield* equal(names(yield* fs.list("ld")), ["e", "f"])
-    yield* fails(fs.readString("dangling"), "NotFound")
-  }),
+  ),
   absoluteTextForms("C-39", absoluteLinkTree).law("readLink returns the target text of an absolute link", function* (fs) {
     yield* equal(yield* fs.readLink("d/e/up"), `${absoluteRoot(fs)}/d/f`)
   }),
@@ -58,7 +61,7 @@ export const absoluteLinkLaws: ReadonlyArray<Law> = [
       for (const path of ["up", "up/d/f", "back"]) yield* fails(fs.readString(path), "AccessDenied", { why: "escape" })
     }
   ),
-  absoluteLinkForms("C-39", absoluteLinkTree).law("walks and searches do not match or follow absolute links", function* (fs) {
+  absoluteLinkForms("C-39", absoluteLinkTree).law("globs and greps do not match or follow absolute links", function* (fs) {
     yield* equal(paths((yield* fs.glob("**")).matches), ["d/f"])
     yield* equal(paths((yield* fs.grep("text")).matches), ["d/f"])
     yield* equal(paths((yield* fs.glob("*", { path: "ld" })).matches).length, 1)
@@ -121,7 +124,7 @@ const writing = lawsWithLinks("write")
 const deleting = lawsWithLinks("delete")
 const moving = lawsWithLinks("write", "delete")
 const lawsWithoutLinks = lawForms("ability", "no links")
-/** The laws of changes without links. A read-only filesystem reports AccessDenied instead of Unsupported. */
+/** The form of laws about changes without links. A read-only filesystem reports AccessDenied instead of Unsupported. */
 const writableWithoutLinks = lawForms("ability", "no links", "write")
 
 const insideLinkTree: Files = {
@@ -195,10 +198,13 @@ const followingLaws: ReadonlyArray<Law> = [
   }),
   following.answers("lstat of a broken link describes the link", (fs) => fs.lstat("dangling"), { kind: "symlink" }),
   following.answers("lstat follows the links above its path", (fs) => fs.lstat("ld/f"), { kind: "file", sizeBytes: 5 }),
-  linked("C-39", { ...outsideLinkTree, self: link("self") }).law("lstat of a link does not follow it", function* (fs) {
-    for (const path of ["out", "absolute", "d/deep", "self"]) yield* has(yield* fs.lstat(path), { kind: "symlink" })
-    yield* fails(fs.lstat("self/x"), "InvalidPath")
-  }),
+  linked("C-39", { ...outsideLinkTree, self: link("self") }).law(
+    "lstat does not follow a link at the end of its path",
+    function* (fs) {
+      for (const path of ["out", "absolute", "d/deep", "self"]) yield* has(yield* fs.lstat(path), { kind: "symlink" })
+      yield* fails(fs.lstat("self/x"), "InvalidPath")
+    }
+  ),
   following.law("realPath resolves every link", function* (fs) {
     for (const path of ["lf", "ld/f", "d/up", "ld/up", "d/f"]) yield* equal(yield* fs.realPath(path), "d/f", path)
     yield* equal(yield* fs.realPath("ld"), "d")
@@ -209,7 +215,7 @@ const followingLaws: ReadonlyArray<Law> = [
     (fs) => fs.realPath("a"),
     "InvalidPath"
   ),
-  following.law("a link and its target have the same identity", function* (fs) {
+  following.law("stat through a link returns the identity of its target", function* (fs) {
     const { identity } = yield* fs.stat("d/f")
     for (const path of ["lf", "ld/f", "d/up"]) yield* equal((yield* fs.stat(path)).identity, identity, path)
     if (identity !== undefined) yield* holds((yield* fs.lstat("lf")).identity !== identity, "a link is not its target")
@@ -226,7 +232,7 @@ const followingLaws: ReadonlyArray<Law> = [
   linked("C-39", linkChain(40)).answers("a path through 40 links is followed", (fs) => fs.readString("l40"), "reached"),
   linked("C-39", linkChain(41)).refuses("a path through 41 links is InvalidPath", (fs) => fs.readString("l41"), "InvalidPath"),
   linked("C-39", { a: link("b"), b: link("a"), self: link("self"), "d/deep": link("../a/x") }).law(
-    "a loop of links is InvalidPath in every call that follows links",
+    "a loop of links is InvalidPath in readString, stat and list",
     function* (fs) {
       for (const path of ["a", "self", "a/x", "d/deep"]) {
         yield* fails(fs.readString(path), "InvalidPath")
@@ -309,7 +315,7 @@ const writingThroughLaws: ReadonlyArray<Law> = [
     )
   ),
   writingThrough.refuses("writing to a link to a directory is NotAFile", (fs) => fs.write("ld", "new"), "NotAFile"),
-  writing("C-39, C-50", insideLinkTree).law("ifMatch is compared with the target of a link", function* (fs) {
+  writing("C-39, C-50", insideLinkTree).law("ifMatch is compared with the version of a link's target", function* (fs) {
     yield* fs.write("lf", "new", { ifMatch: yield* fs.version("d/f") })
     yield* fails(fs.write("lf", "newer", { ifMatch: "0".repeat(64) }), "Conflict", { actual: yield* fs.version("d/f") })
     yield* expectTree(fs, { ...insideLinkTree, "d/f": "new" })
@@ -344,7 +350,7 @@ const escapingLaws: ReadonlyArray<Law> = [
     "d/e/l": link("../../d/e/f")
   }),
   writing("C-39", { "d/e/f": "x" }).refuses(
-    "a link must not climb above the root, at any depth",
+    "symlink in a subdirectory refuses a target that climbs above the root",
     (fs) => fs.symlink("d/e/l", "../../../x"),
     "AccessDenied",
     { why: "escape" }
@@ -354,9 +360,9 @@ const escapingLaws: ReadonlyArray<Law> = [
       `no call follows the link ${path} that leads out of the root`,
       function* (fs) {
         const able = abilities(fs, yield* Bench)
-        const acting = new Set(["lstat", "readLink", "delete", "copy", "move", "symlink"])
+        const linkOperations = new Set(["lstat", "readLink", "delete", "copy", "move", "symlink"])
         for (const call of supportedCalls([...readingCalls, ...changingCalls], able)) {
-          if (!acting.has(call.operation)) yield* fails(call.run(fs, path), "AccessDenied", { why: "escape" })
+          if (!linkOperations.has(call.operation)) yield* fails(call.run(fs, path), "AccessDenied", { why: "escape" })
           yield* fails(call.run(fs, `${path}/x`), "AccessDenied", { why: "escape" })
         }
         yield* equal(yield* fs.exists(path), false)
@@ -375,7 +381,7 @@ const escapingLaws: ReadonlyArray<Law> = [
   )
 ]
 
-const acting: ReadonlyArray<Law> = [
+const linkChangeLaws: ReadonlyArray<Law> = [
   ...["lf", "ld", "dangling"].map((path) =>
     deleting("behaviours: regressions").law(`delete removes the link ${path} and leaves its target`, function* (fs) {
       const rest = Object.fromEntries(Object.entries(insideLinkTree).filter(([key]) => key !== path))
@@ -439,7 +445,7 @@ const acting: ReadonlyArray<Law> = [
     { "d/f": "target", l: link("d/f"), a: link("d/f") }
   ),
   writing("C-51", insideLinkTree).refuses(
-    "copy to a link is AlreadyExists",
+    "copy to a link without overwrite is AlreadyExists",
     (fs) => fs.copy("d/f", "dangling"),
     "AlreadyExists"
   ),
@@ -493,22 +499,22 @@ const searchingLaws: ReadonlyArray<Law> = [
     "lf"
   ]),
   linked("C-39", { "a/b/loop": link("../../a"), "a/b/f": "x" }).law(
-    "a walk ends if a link leads to its own parent directory",
+    "a walk ends if a link leads to a directory above the link",
     function* (fs) {
       const found = yield* collect(fs.walk())
       yield* equal(paths(found), ["a", "a/b", "a/b/f", "a/b/loop"])
       yield* holds(found[3]?.kind === "symlink", "a link", found[3])
     }
   ),
-  following.answers("searches do not match links", (fs) => Effect.map(fs.glob("**"), ({ matches }) => paths(matches)), ["d/f"]),
+  following.answers("globs do not match links", (fs) => Effect.map(fs.glob("**"), ({ matches }) => paths(matches)), ["d/f"]),
   following.answers(
-    "searches match links if the option kinds includes them",
+    "globs match links if the option kinds includes symlink",
     (fs) => Effect.map(fs.glob("**", { kinds: ["symlink"] }), ({ matches }) => paths(matches)),
     ["d/up", "dangling", "ld", "lf"]
   ),
   following.answers("greps do not read links", (fs) => Effect.map(fs.grep("text"), ({ matches }) => paths(matches)), ["d/f"]),
   linked("C-39", { "d/f": "text", ld: link("d") }).answers(
-    "the base of a search may be a link to a directory",
+    "the base of a glob may be a link to a directory",
     (fs: Algebra) => Effect.map(fs.glob("*", { path: "ld" }), ({ matches }) => matches.length),
     1
   )
@@ -518,7 +524,7 @@ export const linkLaws: ReadonlyArray<Law> = [
   ...followingLaws,
   ...writingThroughLaws,
   ...escapingLaws,
-  ...acting,
+  ...linkChangeLaws,
   ...searchingLaws,
   writableWithoutLinks("architecture: abilities").refuses(
     "symlink is Unsupported without the capability",

@@ -37,7 +37,7 @@ export const portAbilityLaws: ReadonlyArray<Law> = [
   ),
   newLinks.refuses("port makeLink without a parent", (port) => port.links!.make(toPath("none/l"), "x"), "NotFound"),
   newLinks.refuses("port makeLink below a file", (port) => port.links!.make(toPath("file/l"), "x"), "NotADirectory"),
-  attributes("attributes", exampleTree).law("port stat reports the attributes that were set", function* (port) {
+  attributes("attributes", exampleTree).law("port stat reports the mode that was set", function* (port) {
     yield* port.attributes!.set(toPath("file"), { mode: 0o751 })
     yield* equal((yield* port.stat(toPath("file")))?.mode, 0o751)
   }),

@@ -93,7 +93,7 @@ export const portNameLaws: ReadonlyArray<Law> = [
     yield* port.rename(toPath("dir"), toPath("moved"), { replace: false })
     yield* expectPortTree(port, { "moved/inner": "x", empty: directory, file: "text" })
   }),
-  renames.law("port rename moves a file to another directory, or fails with EXDEV", function* (port) {
+  renames.law("port rename moves a directory to another directory, or fails with EXDEV", function* (port) {
     const moved = yield* Effect.result(port.rename(toPath("dir"), toPath("empty/moved"), { replace: false }))
     if (moved._tag === "Success") return yield* expectPortTree(port, { "empty/moved/inner": "x", file: "text" })
     yield* has(moved.failure as object, { _tag: "IoError", code: "EXDEV" } as object)

@@ -129,7 +129,7 @@ export const portReadingLaws: ReadonlyArray<Law> = [
     ] as ReadonlyArray<readonly [string, (port: Backend) => Effect.Effect<unknown, Fault>]>
   ).map(([what, change]) =>
     (what.startsWith("renamed") ? renaming : changing)("open pins", { a: "0123456789", z: "zz" }).law(
-      `an open file keeps its content when its name is ${what}`,
+      `an open file keeps its content when the file is ${what}`,
       function* (port) {
         const handle = yield* port.open(toPath("a"))
         yield* change(port)

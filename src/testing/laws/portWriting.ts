@@ -55,7 +55,7 @@ export const portWritingLaws: ReadonlyArray<Law> = [
       yield* Fiber.interrupt(fiber)
       yield* expectPortTree(port, exampleTree)
     }),
-    writing("commit").law(`port write ${mode} makes the file visible inside commit`, function* (port) {
+    writing("commit").law(`port write ${mode} shows no new file before commit publishes the file`, function* (port) {
       yield* port.write<never, never>(toPath("a"), encodeUtf8("new"), mode, {
         commit: (publish) =>
           Effect.gen(function* () {

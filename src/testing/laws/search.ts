@@ -108,7 +108,7 @@ const rows: ReadonlyArray<Row> = [
   },
   { what: "a leading slash matches only in the base", pattern: "/*.py", options: { path: "s" }, expected: ["s/a.py"] },
   {
-    what: "an excluded directory is not entered",
+    what: "entries below an excluded directory do not match",
     pattern: "**",
     options: { exclude: "s" },
     expected: [".h.py", "r.py", "readme"]
@@ -186,7 +186,11 @@ const globPaths = (pattern: Row["pattern"], options?: GlobOptions) => (fs: Algeb
   Effect.map(fs.glob(pattern, options), ({ matches }) => paths(matches))
 
 const globRow = ({ needsCaseSensitive = false, what, pattern, options, expected, files = pythonTree }: Row): Law =>
-  (needsCaseSensitive ? caseSensitive : service)("C-19", files).answers(what, globPaths(pattern, options), expected)
+  (needsCaseSensitive ? caseSensitive : service)("C-19", files).answers(
+    `in glob, ${what}`,
+    globPaths(pattern, options),
+    expected
+  )
 
 const globArguments = service("C-19", pythonTree)
 
@@ -212,7 +216,11 @@ export const globLaws: ReadonlyArray<Law> = [
       { argument: "pattern" }
     )
   ]),
-  globArguments.refuses("a base that is a file is NotADirectory", (fs) => fs.glob("*", { path: "readme" }), "NotADirectory"),
+  globArguments.refuses(
+    "glob with a file as its base is NotADirectory",
+    (fs) => fs.glob("*", { path: "readme" }),
+    "NotADirectory"
+  ),
   ...["missing", "missing/x", "readme/x"].flatMap((path) => [
     globArguments.refuses(`glob with the missing base ${path} is NotFound`, (fs) => fs.glob("**", { path }), "NotFound", {
       path
@@ -258,7 +266,7 @@ export const globLaws: ReadonlyArray<Law> = [
       yield* equal(seen, pythonFiles)
     }
   ),
-  service("C-22", pythonTree).law("a result with exactly the maximum number of matches is not truncated", function* (fs) {
+  service("C-22", pythonTree).law("a glob with exactly the maximum number of matches is not truncated", function* (fs) {
     yield* has(yield* fs.glob("*.py", { maxMatches: 5 }), { truncated: false, next: undefined })
     yield* has(yield* fs.glob("*.py", { maxMatches: 4 }), { truncated: true })
   }),
@@ -270,16 +278,13 @@ export const globLaws: ReadonlyArray<Law> = [
     yield* has(yield* small(fs.glob("*.py")), { truncated: true })
     yield* equal(paths(yield* small(collect(fs.globStream("*.py")))), pythonFiles)
   }),
-  changing("C-20", { a: "", b: "", c: "" }).law(
-    "a search continues after its cursor even if files have changed",
-    function* (fs) {
-      const { next } = yield* fs.glob("*", { maxMatches: 2 })
-      yield* fs.delete("b")
-      yield* fs.write("a2", "")
-      yield* fs.write("b2", "")
-      yield* equal(paths((yield* fs.glob("*", { after: next })).matches), ["b2", "c"])
-    }
-  ),
+  changing("C-20", { a: "", b: "", c: "" }).law("a glob continues after its cursor even if files have changed", function* (fs) {
+    const { next } = yield* fs.glob("*", { maxMatches: 2 })
+    yield* fs.delete("b")
+    yield* fs.write("a2", "")
+    yield* fs.write("b2", "")
+    yield* equal(paths((yield* fs.glob("*", { after: next })).matches), ["b2", "c"])
+  }),
   service("S0-10", pythonTree).law("glob returns sizes only with the option sizes", function* (fs) {
     yield* equal<object>((yield* fs.glob("n.txt", { sizes: true })).matches, [
       { path: "s/n.txt", kind: "file", isFile: true, sizeBytes: 5 }
@@ -305,7 +310,7 @@ export const globLaws: ReadonlyArray<Law> = [
     }
   }),
   service("api: Skipped", { a: "", "x/b": "", "x/c": "", ".gitignore": "x/\n" }).law(
-    "ignored files are counted and passed to onSkip",
+    "glob counts an ignored directory once, and passes it to onSkip",
     function* (fs) {
       const skipped: Array<string> = []
       const result = yield* fs.glob("*", { gitignore: true, onSkip: (path, why) => skipped.push(`${why} ${path}`) })

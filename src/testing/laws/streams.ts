@@ -160,7 +160,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
     { a: "old+new" },
     { bytesWritten: 4, mode: "append" }
   ),
-  sinkNew.law("a sink writes a stream of any length", function* (fs) {
+  sinkNew.law("a sink writes a stream of several chunks", function* (fs) {
     const content = patternBytes(5 * chunkBytes + 3)
     yield* Stream.run(
       Stream.fromIterable([content.subarray(0, chunkBytes + 1), content.subarray(chunkBytes + 1)]),
@@ -221,7 +221,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* Fiber.join(fiber)
     yield* expectTree(fs, { a: "1", b: "3" })
   }),
-  writing("behaviours: sinks").law("the last of two concurrent sinks replaces the whole content", function* (fs) {
+  writing("behaviours: sinks").law("of two concurrent sinks, the last to end determines the whole content", function* (fs) {
     const gates = yield* Effect.all([Deferred.make<void>(), Deferred.make<void>()])
     const run = (text: string, gate: Deferred.Deferred<void>) =>
       Effect.forkChild(Stream.run(streamThen(text, Deferred.await(gate)), fs.sink("a")), { startImmediately: true })

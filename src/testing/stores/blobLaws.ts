@@ -9,7 +9,7 @@ import { sharedLaw, type StoreLaw, storeLaw } from "./law.ts"
 
 const encoder = new TextEncoder()
 
-/** Returns pseudo-random bytes, so that no two chunks of them are equal. The same seed gives the same bytes. */
+/** Returns pseudo-random bytes, whose chunks differ from each other. The same seed gives the same bytes. */
 export const bytesOf = (length: number, seed = 1): Uint8Array => {
   const bytes = new Uint8Array(length)
   let state = seed * 2_654_435_761 + 1
@@ -44,7 +44,7 @@ const putMany = (blobs: Operations, count: number) =>
 
 export const blobLaws: ReadonlyArray<StoreLaw> = [
   storeLaw("put returns the SHA-256 of the content in lowercase hexadecimal digits", function* ({ blobs }) {
-    // The examples of FIPS 180-2.
+    // The first two contents are examples of FIPS 180-2.
     yield* equal(yield* blobs.put(encoder.encode("abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
     yield* equal(
       yield* blobs.put(encoder.encode("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")),
@@ -58,7 +58,7 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
       yield* equal(yield* blobs.get(yield* blobs.put(bytes)), bytes, `${size} bytes`)
     }
   }),
-  storeLaw("the largest content is stored completely, and any range of it can be read", function* ({ blobs, largestBytes }) {
+  storeLaw("the largest content can be read whole and in ranges", function* ({ blobs, largestBytes }) {
     const bytes = bytesOf(largestBytes)
     const hash = yield* blobs.put(bytes)
     const found = yield* blobs.get(hash)
@@ -113,7 +113,7 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
     yield* fails(blobs.get(unknownHash, { offset: 0, length: 0 }), "StoreError", { reason: "missing" })
     yield* fails(blobs.get(unknownHash, { offset: 5, length: 5 }), "StoreError", { reason: "missing" })
   }),
-  storeLaw("every operation treats a text that is not a hash as an unknown hash", function* ({ blobs }) {
+  storeLaw("get, has and delete treat a text that is not a hash as an unknown hash", function* ({ blobs }) {
     const hash = yield* blobs.put(bytesOf(10))
     const texts = ["", ".", "../../../etc/passwd", hash.slice(1), `${hash}0`, hash.toUpperCase(), `${hash}\n`, "x".repeat(64)]
     for (const text of texts) {
@@ -206,7 +206,7 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
     const first = yield* timeOf(blobs, hash)
     yield* holds(first !== undefined, "a time")
     let last = first!
-    // Some stores record whole seconds, so this may take a second. The timeout of the law ends the loop.
+    // Some stores record whole seconds, so the loop may take a second. The timeout of the law ends an endless loop.
     while (last <= first!) {
       yield* Effect.sleep("100 millis")
       yield* blobs.put(bytesOf(10))
@@ -236,7 +236,7 @@ export const blobLaws: ReadonlyArray<StoreLaw> = [
       }
     }
   }),
-  sharedLaw("a reopened store has all contents", function* ({ blobs, reopen }) {
+  sharedLaw("a reopened store has all contents and shares later changes", function* ({ blobs, reopen }) {
     const hash = yield* blobs.put(bytesOf(100_000))
     const other = yield* reopen
     yield* equal(yield* other.blobs.get(hash), bytesOf(100_000))

@@ -8,7 +8,7 @@ import type { StoreError } from "../../repository/errors.ts"
 import { equal, fails, holds } from "../expect.ts"
 import { sharedLaw, type StoreLaw, storeLaw } from "./law.ts"
 
-/** Returns a head. Heads of different authors differ. */
+/** Returns a valid head. Heads with different sequences or authors differ. */
 const headOf = (sequence: number, author = "ada", more: Partial<Head> = {}): Head => ({
   root: sequence.toString(16).padStart(64, "0"),
   sequence,
@@ -229,7 +229,7 @@ export const headLaws: ReadonlyArray<StoreLaw> = [
   storeLaw("concurrent callers that retry store every head exactly once", function* ({ heads }) {
     yield* raceToCount([heads])
   }),
-  storeLaw("delete removes a workspace if its head is expected", function* ({ heads }) {
+  storeLaw("delete removes a workspace only if its head is the expected head", function* ({ heads }) {
     yield* expectSet(heads, "w", undefined, headOf(1))
     yield* expectSet(heads, "v", undefined, headOf(1))
     yield* equal(yield* heads.delete("w", headOf(1, "bob")), false)

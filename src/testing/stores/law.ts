@@ -5,8 +5,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as BlobStore from "../../repository/BlobStore.ts"
 import * as HeadStore from "../../repository/HeadStore.ts"
-import { Broken, show } from "../expect.ts"
-import { LawBroken, LawTimeout, recordCalls } from "../Law.ts"
+import { type LawBroken, LawTimeout, recordCalls, toLawBroken } from "../Law.ts"
 
 export type StoreServices = BlobStore.BlobStore | HeadStore.HeadStore
 
@@ -23,7 +22,7 @@ export interface StoreSizes {
   readonly isShared?: boolean | undefined
 }
 
-/** An opening of the stores under test. */
+/** The stores under test, as one program opens them. */
 export interface Opened {
   readonly blobs: BlobStore.Operations
   readonly heads: HeadStore.Operations
@@ -57,8 +56,8 @@ const open = <E>(layer: Layer.Layer<StoreServices, E>): Effect.Effect<Opened, E,
     heads: Context.get(context, HeadStore.HeadStore)
   }))
 
-export const defaultCount = 2_600
-export const defaultLargestBytes = 17 * 1024 * 1024
+const defaultCount = 2_600
+const defaultLargestBytes = 17 * 1024 * 1024
 
 const law =
   (needsSharing: boolean) =>
@@ -85,15 +84,9 @@ const law =
             })
           )
         })
-        return Effect.catchCause(Effect.timeout(Effect.scoped(run), timeout), (cause): Effect.Effect<never, LawBroken> => {
-          if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
-          const error = Cause.squash(cause)
-          const [expected, actual] =
-            error instanceof Broken
-              ? [error.expected, error.actual]
-              : [Cause.isTimeoutError(error) ? "an end" : "success", show(error)]
-          return Effect.fail(new LawBroken({ law: name, ref: "stores", calls, expected, actual }))
-        })
+        return Effect.catchCause(Effect.timeout(Effect.scoped(run), timeout), (cause): Effect.Effect<never, LawBroken> =>
+          Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.fail(toLawBroken(name, "stores", calls, cause))
+        )
       })
   })
 

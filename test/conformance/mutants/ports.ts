@@ -212,7 +212,7 @@ const looking: ReadonlyArray<Mutant> = [
   })
 ]
 
-/** Makes a mutant with one wrong handler, if the port handles that tag. */
+/** Makes a mutant with one wrong handler, if the port has a handler for its tag. */
 const fast =
   (change: (right: Request.Perform) => Request.Handlers): Mutant["of"] =>
   ({ port }) =>

@@ -1,4 +1,4 @@
-/** A headless browser that can reach only what a test serves. */
+/** A headless browser for the tests of the page. */
 import { existsSync } from "node:fs"
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core"
 import { expect } from "@effect/vitest"
@@ -33,7 +33,10 @@ const slowDown = async (page: Page): Promise<void> => {
   await session.send("Emulation.setCPUThrottlingRate", { rate: 8 })
 }
 
-/** Records the errors of a page: exceptions, violations of its policy, and requests to anywhere but `origin`. */
+/**
+ * Records the errors of a page: exceptions, errors and warnings on the console, dialogs, and requests to other origins than
+ * `origin`. In the soak, also slows the page down.
+ */
 export const complaintsOf = (page: Page, origin: string): ReadonlyArray<string> => {
   // The page may have been closed already.
   slowDown(page).catch(() => {})

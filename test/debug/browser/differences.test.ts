@@ -29,7 +29,7 @@ const textOf = (lines: ReadonlyArray<string>): string => lines.map((line) => `${
 const random = (seed: number) => (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below
 
 describe("the comparison by line", () => {
-  it("turns one text into the other, for texts with many equal lines", () => {
+  it("finds differences that turn one text into the other, for texts with many equal lines", () => {
     const next = random(11)
     for (let run = 0; run < 400; run++) {
       const [a, b] = [0, 0].map(() => Array.from({ length: next(12) }, () => "abcd"[next(4)]!))

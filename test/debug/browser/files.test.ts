@@ -400,7 +400,7 @@ describe.skipIf(!hasChromium())("50,000 files in a browser", () => {
       await page.goto(served.url)
       await page.getByRole("treeitem", { name: "package1", exact: true }).waitFor()
       await page.getByRole("tree").focus()
-      // All files are in one directory, so that the list scrolls.
+      // Open a directory, so that the list scrolls.
       await page.keyboard.press("Home")
       await page.keyboard.press("ArrowRight")
       await page.getByRole("treeitem", { name: "module19" }).waitFor()

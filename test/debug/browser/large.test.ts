@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium())("the views of large files in a browser", () => {
     assert.deepStrictEqual(complaints, [])
   })
 
-  it("number lines as the server does, which does not end a line at a lone CR", async () => {
+  it("do not end a line at a lone CR, so that lines have the same numbers as on the server", async () => {
     await page.goto(`${served.url}#/files/returns.txt`)
     await soon(() => page.locator(".cm-lineNumbers .cm-gutterElement:visible").allInnerTexts()).toEqual(["1", "2", "3"])
     assert.deepStrictEqual(await page.locator(".cm-line").allInnerTexts(), ["one\u240dtwo", "three", "four"])

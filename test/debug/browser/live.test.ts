@@ -44,7 +44,7 @@ describe.skipIf(!hasChromium())("the debug view of a changing workspace", () => 
         const found = /http:\/\/\S+\//.exec(said)
         if (found !== null) resolve(found[0])
       })
-      server.on("exit", (code) => reject(new Error(`it ended with ${code}: ${said}`)))
+      server.on("exit", (code) => reject(new Error(`the command ended with ${code}: ${said}`)))
     })
     browser = await launch()
   })

@@ -31,9 +31,8 @@ describe.skipIf(!hasChromium())("the panels of the debug view:", () => {
   }
 
   /**
-   * Opens a view, runs the test and checks that the page reported no errors. Tests without options share one page,
-   * which keeps its state as
-   * for a reader; the address holds everything they need. A failed test discards its page.
+   * Opens a view, runs the test and checks that the page reported no errors. Tests without options share one page, and each
+   * test opens its own address. A failed test discards its page.
    */
   const visit = async (
     hash: string,
@@ -267,7 +266,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view:", () => {
         await soon(() => rowsOf(page, "Changed files").count()).toBe(1)
       }))
 
-    it("open the first file when they are loaded, unless the user has already chosen a filter", () =>
+    it("keep a filter that the user chooses as soon as they are shown", () =>
       visit("events", async (page) => {
         await rowsOf(page, "Events").first().waitFor()
         const drawn = page.evaluate<string>(`new Promise((resolve) => {
@@ -292,7 +291,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view:", () => {
           const wanted = row.getAttribute("href")
           row.click()
           for (let i = 0; i < 100; i++) await undefined
-          // A click by hand has its listeners one after the other, with what is due between them.
+          // A real click runs microtasks between its listeners.
           const chip = document.querySelector(".chip.modified")
           dispatchEvent(new Event("click"))
           for (let i = 0; i < 100; i++) await undefined

@@ -28,7 +28,7 @@ export const lines = (count: number): ReadonlyArray<string> =>
 
 const joined = (all: ReadonlyArray<string>): string => `${all.join("\n")}\n`
 
-/** The lines with line 20 changed and a new line after line 60. */
+/** The lines with line 20 changed, without line 40, and with a new line after line 60. */
 const changed = lines(80)
   .with(19, "export const value20 = 2000")
   .toSpliced(60, 0, "export const between = 60.5")

@@ -142,7 +142,7 @@ describe.skipIf(!hasChromium())("the frame of the debug view", () => {
         await soon(() => other.locator("[aria-selected=true] .row-name").innerText()).toBe("b.ts")
       }))
 
-    it("switches views with number keys, and lists all keys in the help", () =>
+    it("switches views with number keys, and lists keys in the help", () =>
       look(served, async (page) => {
         for (const [key, view] of ["files", "changes", "events", "slices", "journal"].entries()) {
           await page.keyboard.press(`${key + 1}`)
@@ -287,7 +287,7 @@ describe.skipIf(!hasChromium())("the frame of the debug view", () => {
       ))
   })
 
-  it("shows the word Live only after the first event of the server has arrived", async () => {
+  it("shows the word Live only after the connection for live events is open", async () => {
     const served = await serveWorkspace(files)
     const context = await browser.newContext(desk)
     try {

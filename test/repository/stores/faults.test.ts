@@ -83,6 +83,19 @@ describe("planned faults of stores", () => {
     })
   )
 
+  it.effect("include a late put, which replaces damaged content", () =>
+    Effect.gen(function* () {
+      const { blobs, calls, settle } = yield* withFaults([
+        { step: "put", nth: 1, fault: "partial" },
+        { step: "put", nth: 1, fault: "late" }
+      ])
+      yield* Effect.flip(blobs.put(bytes))
+      yield* Effect.flip(blobs.put(bytes))
+      yield* settle
+      assert.deepStrictEqual(yield* blobs.get(calls[0]!.subject), bytes)
+    })
+  )
+
   it.effect("include a partial deletion, which deletes some blobs", () =>
     Effect.gen(function* () {
       const { blobs } = yield* withFaults([{ step: "delete", fault: "partial" }])

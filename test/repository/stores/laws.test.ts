@@ -43,7 +43,7 @@ const mutants: Readonly<
       blobs: { get: (hash, range) => Effect.map(blobs.get(hash, range), (found) => found.slice(0, 1 << 20)) }
     })),
     "get returns the content of each size",
-    "the largest content is stored completely, and any range of it can be read"
+    "the largest content can be read whole and in ranges"
   ],
   "an end instead of a length": [
     layerOf((blobs) => ({
@@ -68,7 +68,7 @@ const mutants: Readonly<
       blobs: { get: (hash, range) => Effect.catch(blobs.get(hash, range), () => Effect.succeed(new Uint8Array())) }
     })),
     "get of an unknown hash fails with missing, with and without a range",
-    "every operation treats a text that is not a hash as an unknown hash",
+    "get, has and delete treat a text that is not a hash as an unknown hash",
     "delete removes contents and ignores unknown hashes"
   ],
   "a failing deletion of unknown hashes": [
@@ -81,7 +81,7 @@ const mutants: Readonly<
           )
       }
     })),
-    "every operation treats a text that is not a hash as an unknown hash",
+    "get, has and delete treat a text that is not a hash as an unknown hash",
     "delete removes contents and ignores unknown hashes"
   ],
   "an array that is shared with the caller": [
@@ -167,7 +167,7 @@ const mutants: Readonly<
     })),
     "compareAndSet creates a workspace only once",
     "compareAndSet replaces only the expected head, and compares each field",
-    "delete removes a workspace if its head is expected"
+    "delete removes a workspace only if its head is the expected head"
   ],
   "comparing and setting in two steps": [
     layerOf((_, heads) => ({
@@ -213,7 +213,7 @@ const mutants: Readonly<
           })
       }
     })),
-    "delete removes a workspace if its head is expected",
+    "delete removes a workspace only if its head is the expected head",
     "exactly one of several concurrent deletions and replacements succeeds"
   ],
   "names without case": [

@@ -176,10 +176,11 @@ const selectAll = (view: EditorView): boolean => {
   return true
 }
 
-/** Returns a text with LF in place of CRLF. The server and `grep` count only LF as a line ending, so the editor must too. */
+/** Returns a text with LF in place of CRLF, because the editor would show each CR as a special character. */
 export const withLineFeeds = (text: string): string => text.replaceAll("\r\n", "\n")
 
 export const baseExtensions: Extension = [
+  // The server and `grep` count only LF as a line ending, so the editor must too.
   EditorState.lineSeparator.of("\n"),
   EditorView.cspNonce.of(nonce),
   EditorState.readOnly.of(true),

@@ -21,7 +21,7 @@ const chosenLine = StateField.define<DecorationSet>({
   provide: (field) => EditorView.decorations.from(field)
 })
 
-/** Returns the smallest change from one text to the other, so that unchanged text stays in place. */
+/** Returns the change between two texts without their common start and end, so that unchanged text stays in place. */
 const changeOf = (before: string, after: string) => {
   const shorter = Math.min(before.length, after.length)
   let from = 0

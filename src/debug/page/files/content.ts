@@ -17,7 +17,7 @@ const shownImages = new Set([...Object.values(imageTypes), "image/vnd.microsoft.
 
 /**
  * Returns the media type of an image that a browser can show, or `undefined` for other files. The bytes determine the type or,
- * if their format is unknown, the name.
+ * for SVG and for unknown formats, the name.
  */
 export const imageTypeOf = ({ media_type, path }: FileContent): string | undefined => {
   if (shownImages.has(media_type)) return media_type
@@ -54,7 +54,7 @@ export const bytesOf = ({ content, encoding }: FileContent): Uint8Array<ArrayBuf
   return bytes
 }
 
-/** Formats bytes as `hexdump -C` does. */
+/** Formats bytes in the style of `hexdump -C`: offsets, hexadecimal digits and ASCII. */
 export const hexOf = (bytes: Uint8Array): string => {
   const lines: Array<string> = []
   for (let at = 0; at < bytes.length; at += 16) {

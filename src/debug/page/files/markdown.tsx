@@ -1,5 +1,5 @@
 /**
- * Renders Markdown. DOMPurify removes all HTML except the elements of Markdown, in a document that loads nothing. Then this
+ * Renders Markdown. DOMPurify removes all HTML except a list of allowed elements, in a document that loads nothing. Then this
  * module sets the targets of links and images. External images become links.
  */
 import { highlightCode, classHighlighter } from "@lezer/highlight"
@@ -34,9 +34,9 @@ const allowed = {
 const quoted = (text: string): string => text.replace(/[<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`)
 
 /**
- * Rewrites HTML within Markdown. Known elements keep known attributes; other elements become text, and other attributes are
- * dropped. DOMPurify, not this function, protects against scripts. But DOMPurify parses the HTML first, and the page's policy
- * would then log an error for each event handler or style.
+ * Rewrites HTML within Markdown. Allowed elements keep allowed attributes. All other tags and attributes are dropped, and so are
+ * scripts with their text. DOMPurify, not this function, protects against scripts. But DOMPurify parses the HTML first, and the
+ * page's policy would then log an error for each event handler or style.
  */
 const rewriteHtml = (html: string): string => {
   const parts: Array<string> = []

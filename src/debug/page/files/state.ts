@@ -44,7 +44,7 @@ const ask = (requestedAt: string | undefined): void => {
 effect(() => {
   const [requestedAt, known, turn] = [at.value, version.value, retries.value]
   if (known === 0 && turn === 0) return
-  // Do not cancel the current request. Otherwise no response would ever arrive while files change all the time.
+  // Do not cancel a request for the same tree. Otherwise no response would ever arrive while files change all the time.
   if (currentRequest?.at === requestedAt && currentRequest !== undefined) currentRequest.isOutdated = true
   else {
     currentRequest?.abort.abort()

@@ -5,7 +5,7 @@ import { Empty, escapeName, VirtualList } from "../components.tsx"
 const measuredRows = 200
 /** The smallest and largest width of a column, in characters. */
 const [minColumnCharacters, maxColumnCharacters] = [4, 48] as const
-/** The largest number of columns to render. People cannot read wider tables. */
+/** The largest number of columns to render. Each visible row renders all its columns, so a wider table would be slow. */
 const maxColumns = 200
 const rowHeight = 28
 

@@ -1,6 +1,6 @@
 /**
  * The tree of files, made from the server's flat list. To be fast with 50,000 files, the tree sorts children only when their
- * directory is opened. The filter converts each path to lower case once.
+ * directory is opened. The filter keeps all paths in lower case.
  */
 import type { TreeFile } from "../../model.ts"
 
@@ -70,7 +70,7 @@ export const treeOf = (files: ReadonlyArray<TreeFile>): Tree => {
 
 const order = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" })
 
-/** Sorts the children: directories first, then by name with numbers in order (2 before 10). */
+/** Returns the children in order: directories first, then by name with numbers in order (2 before 10). */
 export const childrenOf = (parent: Node): ReadonlyArray<Node> => {
   if (!parent.isSorted) {
     parent.children.sort(
@@ -98,7 +98,7 @@ export const rowsOf = (tree: Tree, open: Pick<ReadonlySet<string>, "has">): Read
 
 /**
  * Returns the directories that are open at first. In a tree of at most 40 nodes, all directories are open. In a larger tree,
- * only the chain of directories with a single entry is open.
+ * a directory is open only if each directory on its path, and the directory itself, is the only entry of its parent.
  */
 export const initiallyOpen = (tree: Tree): ReadonlySet<string> => {
   const open = new Set<string>()

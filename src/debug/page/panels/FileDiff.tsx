@@ -122,7 +122,7 @@ const sidesOf = async (
 /** The largest total length of the two compared texts, in characters. A comparison of longer texts takes too long. */
 const maxComparedCharacters = 3_000_000
 
-/** The explanation for binary content. The explanation is empty, because the page shows the content. */
+/** The explanation for binary content. The explanation is empty, because the page describes both sides. */
 const noExplanation = ""
 
 const whyNotComparable = ({ after, before }: Sides): string | undefined => {

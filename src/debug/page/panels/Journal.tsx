@@ -26,7 +26,7 @@ import {
 import { briefOf, detailOf, escapeLine, escapeText, formatCount, formatDuration, millisOf } from "./words.ts"
 
 // Holds the loaded part of the journal, latest first. While the list is scrolled to the top, new entries are added
-// immediately. At other times, new entries are added later, so that the list does not move.
+// immediately. At other times, new entries wait until the user shows them, so that the list does not move.
 
 const pageSize = 200
 const maxPageEntries = 1000

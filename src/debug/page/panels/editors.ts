@@ -82,7 +82,7 @@ class OldLineNumber extends GutterMarker {
   }
 }
 
-/** Returns the line of `a` that corresponds to a position of `b`, which must lie outside changes. */
+/** Returns the line of `a` that corresponds to a position of `b`, or `undefined` if the position lies in a change. */
 const lineBefore = (chunks: ReadonlyArray<Chunk>, a: Text, b: Text, newPosition: number): number | undefined => {
   let shift = 0
   for (const { fromA, fromB, toA, toB } of chunks) {

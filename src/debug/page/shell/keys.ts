@@ -18,7 +18,7 @@ const isTyping = (target: EventTarget | null): boolean =>
 
 addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
-  // The latest binding of a key belongs to the innermost component.
+  // If several components bind a key, the latest binding applies.
   const bound = keys.peek().findLast(({ key }) => key === event.key)
   if (bound === undefined) return
   event.preventDefault()

@@ -334,7 +334,7 @@ const SourceTitle = () => {
 const currentKey = "\u0000now"
 
 const Snapshots = () => {
-  // Only the files view uses this choice; the other views have their own choices of snapshots.
+  // Only the files view has this menu. The changes view has its own choices of snapshots.
   if (snapshots.value.length === 0 || place.value.view !== "files") return null
   const chosen = snapshots.value.find(({ id }) => id === at.value)
   const label = chosen?.label ?? at.value ?? (meta.value?.kind === "workspace" ? "Now" : "This dump")
@@ -495,7 +495,7 @@ const Footer = () => {
   const filesystem = shownTree.value?.filesystem
   const shownMeta = meta.value
   const created = filesystem?.created_at ?? shownMeta?.created_at
-  // Omit the session id, because the title already shows it.
+  // Omit the session id, because the overview of the files shows the id.
   const tags = Object.entries(shownMeta?.tags ?? {}).filter(([name]) => name !== "session_id")
   return (
     <footer class="footer">
