@@ -1,6 +1,6 @@
 /**
- * Connects a model with the tools of a prompt. An adapter renders the prompt once, and then calls the prompt's tools by name,
- * in one session, with the model's input.
+ * Connects a model with the tools of a prompt. A run renders the prompt once, and then calls the prompt's tools by name, in one
+ * session, with the model's input.
  *
  * @since 0.1.0
  */
@@ -131,12 +131,12 @@ export const scripted = (script: Script): Scripted => {
 }
 
 /**
- * A prompt that is served over MCP. Each property starts a separate run. All runs and all clients share one session.
+ * A prompt that is served over MCP. Each way to serve starts a separate run. All runs and all clients share one session.
  *
  * @since 0.1.0
  */
 export interface Mcp<out R = never> extends Adapter {
-  /** Serves one client over standard input and output until it disconnects. */
+  /** Serves one client over standard input and output until the client disconnects. */
   readonly runStdio: Effect.Effect<void, PromptError | SectionError, Stdio | R>
   /** Serves one client as `runStdio` does, as a layer. The program goes on when the client disconnects. */
   readonly layerStdio: Layer.Layer<never, PromptError | SectionError, Stdio | R>
@@ -151,7 +151,7 @@ export interface Mcp<out R = never> extends Adapter {
   readonly registrations: Layer.Layer<never, PromptError | SectionError, Server.McpServer | R>
 }
 
-/** The server module, loaded on first use, because effect/ai's server takes as long to load as the rest of this package. */
+/** The server module, loaded on first use, because the server of effect/ai loads slowly. */
 const serverModule = Effect.promise(() => import("./mcp/server.ts"))
 
 /**

@@ -1,7 +1,7 @@
 /**
- * The file tools for agents, on effect/ai. Each layer of handlers is one session. The tools of a session record the version
- * of each file that they read, in order to detect conflicts. ToolSettings, Policies and ToolEvents provided to a layer
- * apply to its handlers.
+ * The file tools for agents, on effect/ai. Each layer of handlers is one session. A session records the versions of the files
+ * that its tools read and write, for `Policy.readBeforeWrite` and for the messages of conflicts. ToolSettings, Policies and
+ * ToolEvents provided to a layer apply to its handlers.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
  * A server of the Model Context Protocol over any Filesystem: the tools with their policies, the files as resources, and one
- * prompt. Only the options configure the server. Optional features of the client, such as roots, do not.
+ * prompt. Optional features of the client, such as roots, do not configure the server.
  *
  * @since 0.1.0
  */
@@ -26,8 +26,9 @@ export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
   /** The text that every client receives at the start. @default instructions for working on the files with these tools */
   readonly instructions?: string | undefined
   /**
-   * The tools to serve: the name of a kit, or the names of tools. `all` is FilesystemToolkit.toolkit, `seven` its seven basic
-   * tools, and `vfs` the four tools of VfsToolkit. @default "all"
+   * The tools to serve: the name of a kit, or the names of tools. `seven` is FilesystemToolkit.seven, and `vfs` is the four tools
+   * of VfsToolkit. `all` is FilesystemToolkit.toolkit, the snapshot tools and the sandbox tools. Snapshot tools are served only
+   * with Snapshots, and sandbox tools only with a Sandbox. @default "all"
    */
   readonly tools?: "all" | "seven" | "vfs" | ReadonlyArray<string> | undefined
   /** True if the server offers only tools that change nothing, and the filesystem refuses all changes. @default false */
@@ -66,7 +67,7 @@ export interface HttpOptions<T extends AnyDefinition<unknown> = AnyDefinition> e
    * session is idle, the server refuses the new session with status 503. @default 1000
    */
   readonly maxSessions?: number | undefined
-  /** The time without a request after which a session ends. @default "1 day" */
+  /** The time without a request after which the next request of any client ends a session. @default "1 day" */
   readonly sessionIdleTimeout?: Duration.Input | undefined
 }
 
@@ -84,8 +85,8 @@ export const registrations = <T extends AnyDefinition<unknown> = AnyDefinition>(
   Layer.unwrap(Effect.map(server, ({ registrations }) => registrations(options)))
 
 /**
- * Serves one client over standard input and output until it disconnects. After the end of the input, running calls have one
- * second to complete. Then they are interrupted, and their changes are rolled back.
+ * Serves one client over standard input and output until the client disconnects. After the end of the input, running calls have
+ * one second to complete. Then the server interrupts them.
  *
  * @example
  * ```ts
@@ -116,12 +117,12 @@ export const layerStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
 /**
  * Serves many clients over HTTP, each in a session of its own. A client may end its session. The server ends a session that is
  * idle too long. At the maximum number of sessions, a new session ends the session that has been idle longest. The client of an
- * ended session gets status 404 and starts a new session. There is no authentication: the HTTP server decides on which
+ * ended session gets status 404 and must start a new session. There is no authentication: the HTTP server decides on which
  * address it listens, and so which clients can reach it. Only a server over standard input and output sends notices of changed
  * files.
  *
  * Version 2026-07-28 of the protocol has no sessions, and several clients may have the same name. The server therefore cannot
- * know which files a client of this version has read. `Policy.readBeforeWrite` refuses its changes of existing files.
+ * know which files a client of this version has read. `Policy.readBeforeWrite` then refuses all changes of existing files.
  *
  * @category layers
  * @since 0.1.0

@@ -46,7 +46,8 @@ const failWithProblem = (problem: Problem | undefined): Effect.Effect<void, Prom
   problem === undefined ? Effect.void : Effect.fail(new PromptError(problem))
 
 /**
- * Makes a template, the common part of several prompts: `Prompt.make({ ...template, deadline })`. Fails as `make` does.
+ * Makes a template, the common part of several prompts: `Prompt.make({ ...template, deadline })`. Fails with PromptError if a
+ * name, a section or a tool is invalid.
  *
  * @since 0.1.0
  */
@@ -82,8 +83,8 @@ const warnOfFilesWithoutTools = <R>({ key, sections }: Template<R>): Effect.Effe
   ).pipe(Effect.provideService(Logger.LogToStderr, true))
 
 /**
- * Makes a frozen prompt. Fails with PromptError if the sections, tools or overrides are invalid; the reasons of PromptError
- * state the rules. Logs a warning for each section whose filesystem no tool uses.
+ * Makes a frozen prompt. Fails with PromptError if a name, a section, a tool or an override is invalid; the reasons of
+ * PromptError state the rules. Logs a warning for each section whose filesystem no tool uses.
  *
  * @example
  * ```ts
@@ -109,8 +110,8 @@ const textOf = Effect.fnUntraced(function* ({ depth, section }: Tree.SectionAtDe
 })
 
 /**
- * Renders a prompt. Each section becomes a heading (`##` at the top, one more `#` per level below) followed by its text,
- * unchanged. Rendering opens the filesystem of a section if the section's text needs it. Fails with PromptError if a section was
+ * Renders a prompt. Each section becomes a heading (`##` at the top, one more `#` per level below, at most six) followed by its
+ * text, unchanged. Rendering opens the filesystem of a section if the section's text needs it. Fails with PromptError if a section was
  * changed after the prompt was made, and is no longer valid.
  *
  * @since 0.1.0

@@ -26,7 +26,7 @@ export {
   four as fourTools,
   /**
    * The tools `shell` and `eval`. The section of a container has them in addition to `sevenTools`. They need a Sandbox, which the
-   * section's `layer` can provide.
+   * `layer` of a FilesystemSection can provide.
    *
    * @since 0.1.0
    */

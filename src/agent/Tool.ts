@@ -31,7 +31,7 @@ type Defaulted = "parameters" | "does" | "idempotent" | "needsFilesystem" | "exa
 type InternalOptions = "past"
 
 /**
- * The options of a tool; most have defaults.
+ * The properties of a definition, of which some have defaults.
  *
  * @since 0.1.0
  */
@@ -60,7 +60,7 @@ export interface Options<Name extends string, Params extends Schema.Struct.Field
 }
 
 /**
- * Makes a tool. Dies if a name, description or example is invalid, because that is a programming error.
+ * Makes a tool. Throws if the name, the description or an example is invalid, because this is a programming error.
  *
  * @example
  * ```ts

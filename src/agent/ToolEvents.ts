@@ -1,5 +1,5 @@
 /**
- * The events of tool calls. An event contains the sizes of contents, never the contents.
+ * The events of tool calls. An event contains the sizes of file contents and of long texts, in place of these texts.
  *
  * @since 0.1.0
  */
@@ -18,8 +18,8 @@ export class ToolInvoked extends Schema.TaggedClass<ToolInvoked>("fs-algebra/Too
   tool: Schema.String,
   callId: Schema.String,
   /**
-   * The decoded arguments. File contents, and other texts of more than 1,000 characters, are replaced by their sizes in
-   * characters or bytes.
+   * The decoded arguments, or the known arguments as sent if they cannot be decoded. File contents, and other texts of more than
+   * 1,000 characters, are replaced by their sizes in characters or bytes.
    */
   params: Schema.Record(Schema.String, Schema.Unknown),
   success: Schema.Boolean,
@@ -31,7 +31,7 @@ export class ToolInvoked extends Schema.TaggedClass<ToolInvoked>("fs-algebra/Too
   /** The first path that the call touches. */
   path: Schema.optionalKey(Schema.String),
   mode: Schema.optionalKey(Schema.String),
-  /** The size of the content that was read or written, in bytes. */
+  /** The size in bytes that the result states: of the file, or of the content that was read or written. */
   sizeBytes: Schema.optionalKey(Schema.Int),
   durationMillis: Schema.Number,
   at: Schema.DateTimeUtc

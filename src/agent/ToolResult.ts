@@ -11,7 +11,7 @@ import * as Schema from "effect/Schema"
  * @since 0.1.0
  */
 export interface ToolResult<Value> {
-  /** A sentence that says what happened and, after a failure, what to do next. */
+  /** The text that says what happened and, after a failure, what to do next. */
   readonly message: string
   readonly success: boolean
   /** The value; absent if the tool failed. */
@@ -39,7 +39,7 @@ export const ToolResult = <Value extends Schema.Top>(value: Value) =>
 export const ok = <Value>(message: string, value: Value): ToolResult<Value> => ({ message, success: true, value })
 
 /**
- * Makes the result of a tool that failed. The message says why, and what to do instead.
+ * Makes the result of a tool that failed. The message should say why, and what to do instead.
  *
  * @category constructors
  * @since 0.1.0

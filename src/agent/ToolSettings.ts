@@ -21,7 +21,10 @@ export interface ToolSettingsShape {
    * @default none
    */
   readonly mountPoint?: string | ReadonlyArray<string> | Readonly<Record<string, string>> | undefined
-  /** The largest size of a result's message, in the unit of `measure`. Longer messages are shortened. @default 48,000 */
+  /**
+   * The largest size of a result's message, in the unit of `measure`. The tools of this package shorten longer results.
+   * @default 48,000
+   */
   readonly budget: number
   /**
    * Returns the size of a text, for example its number of tokens. The size must not shrink when text is added.

@@ -78,14 +78,14 @@ export const quotePath = (path: string): string =>
 
 const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** Replaces the path of the root in a backend's message, so that the model does not see the directories of the machine. */
+/** Replaces the path of the root in a backend's message, so that the model does not see this directory of the machine. */
 const withoutRoot = (detail: string, { filesystem: { root } }: Call): string =>
   truncate(root.length > 1 && /^(?:\/|[A-Za-z]:)/.test(root) ? detail.replaceAll(root, ".") : detail, maxDetailLength)
 
 const fourKitTools: ReadonlySet<string> = new Set(["list_directory", "delete_file"])
 const toolsOfBothKits: ReadonlySet<string> = new Set(["read_file", "write_file"])
 
-/** Returns the advice to list a directory. The advice names a tool if the called tool shows which kit the model has. */
+/** Returns the advice to list a directory. If the called tool is in both kits, the advice names no tool. */
 const adviseListing = ({ tool }: Call, directory: string): string =>
   fourKitTools.has(tool)
     ? `Call list_directory with ${quotePath(directory)} to see its entries.`

@@ -1,6 +1,6 @@
 /**
- * Changes several files, all or none, even if a change fails or is interrupted. A killed process leaves a record of its
- * transaction. The next process completes or discards that transaction.
+ * Changes several files, all or none, even if a change fails or is interrupted. If a process is killed while it changes files
+ * of the machine, the next process completes or discards the transaction by its record.
  */
 import * as Effect from "effect/Effect"
 import { withClaim } from "../engine/directories.ts"
@@ -67,7 +67,7 @@ const childNode = Effect.fnUntraced(function* (
   return pathNode
 })
 
-/** Resolves the path of a change. A write follows a link at the path; a removal removes the link itself. */
+/** Resolves the path of a change. Follows a link at the path for a write, but not for a removal. */
 const resolvePath = Effect.fnUntraced(function* (
   port: Backend,
   { after, path }: PathChange
@@ -167,8 +167,7 @@ const collectChanges = (rootNode: PathNode): ReadonlyArray<ResolvedChange> | Fau
 
 /**
  * Resolves the path of every change. Fails with InvalidArgument if two changes affect the same file or contradict each other.
- * Fails with NotAFile or NotADirectory for entries of the wrong kind, and with the errors of link resolution. Faults contain
- * the path that the caller gave.
+ * Fails with NotAFile or NotADirectory for entries of the wrong kind, and with the errors of link resolution.
  */
 const resolveChanges = Effect.fnUntraced(function* (
   port: Backend,
@@ -237,7 +236,7 @@ const applySingleChange = Effect.fnUntraced(function* (
   yield* Write.bytes(port, path, after, plan)
 })
 
-/** Claims every file, so that other processes wait. All processes claim files in the same order, which prevents a deadlock. */
+/** Runs an effect with a claim on every file. All processes claim files in the same order, which prevents a deadlock. */
 const withClaims = <A, E, R>(
   port: Backend,
   places: ReadonlyArray<ResolvedChange>,
@@ -266,12 +265,13 @@ const withCallerPath = (places: ReadonlyArray<ResolvedChange>, fault: Fault): Fa
   return exact === undefined ? fault : { ...fault, path }
 }
 
-const exchangeTrees = (port: Backend, { after, before, places }: ChangeTrees): Effect.Effect<void, Fault> => {
+const replaceTrees = (port: Backend, { after, before, places }: ChangeTrees): Effect.Effect<void, Fault> => {
   const contents = new Map(places.map(({ at, pathChange }) => [at, pathChange.after]))
   const content = (path: FsPath.FsPath) => Effect.succeed(contents.get(path)!)
-  const swapped = Effect.mapError(runTransaction<never>(port, { before, after, content }), mismatchToFault)
-  // A transaction temporarily moves files aside, but deletes none. Permission to write is therefore enough.
-  return port.rules?.permits?.("delete") === false ? Effect.provideService(swapped, TakingBack, true) : swapped
+  const replaced = Effect.mapError(runTransaction<never>(port, { before, after, content }), mismatchToFault)
+  // The transaction moves old files aside, as an overwrite does. Without permission to delete, it removes no file, because
+  // removals were refused before.
+  return port.rules?.permits?.("delete") === false ? Effect.provideService(replaced, TakingBack, true) : replaced
 }
 
 /**
@@ -301,7 +301,7 @@ const applyAll = Effect.fnUntraced(function* (
       Effect.mapError(Write.requirePrecondition(port, at, pathChange.before), (fault) => located(fault, at)),
     { discard: true }
   )
-  yield* Effect.mapError(withClaims(port, places, Effect.andThen(checkPreconditions, exchangeTrees(port, trees))), (fault) =>
+  yield* Effect.mapError(withClaims(port, places, Effect.andThen(checkPreconditions, replaceTrees(port, trees))), (fault) =>
     withCallerPath(places, fault)
   )
 })
@@ -336,8 +336,8 @@ export const applyChanges = (
 }
 
 /**
- * Completes or discards an `applyChanges` that a killed process left unfinished, so that no tool sees half of a change. Runs
- * once, when a session begins. After a failure, the next change of several files tries again.
+ * Completes or discards the transactions that killed processes left unfinished, so that no tool sees half of a change. Runs
+ * before the first call of a session. A failure is logged, and the next change of several files tries again.
  */
 export const recoverChanges = ({ port }: Algebra): Effect.Effect<void> =>
   Effect.catch(withExclusiveLock(port, recoverTransactions(port)), (fault) =>

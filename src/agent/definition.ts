@@ -22,7 +22,7 @@ export const ToolProgress: Context.Reference<((progress: Progress) => Effect.Eff
 /** The kind of access to a path. "write" creates or changes an entry. A move deletes its source and writes its destination. */
 export type Access = "read" | "write" | "delete"
 
-/** A path that a call will read, write or delete. */
+/** A path that a call may read, write or delete. */
 export interface Touch {
   readonly access: Access
   readonly path: FsPath
@@ -142,8 +142,8 @@ const exampleError = (tool: string, example: unknown, error: unknown): Error => 
 }
 
 /**
- * Checks a definition against the rules in the comments of `Definition`. Throws if the definition breaks a rule, because
- * that is a programming error.
+ * Checks the name, the description and the examples of a definition. Throws if one of them is invalid, because this is a
+ * programming error.
  */
 export const define = <const Name extends string, Params extends Schema.Struct.Fields, Value extends Schema.Top, R = never>(
   definition: Definition<Name, Params, Value, R>

@@ -168,7 +168,7 @@ const cut = (value: unknown, maxLength: number): unknown => {
 
 /**
  * Shortens all texts and lists of an object to the same length, so that its JSON fits. Lists the names of the shortened fields in
- * the field `cut`. Returns an object that fits unchanged, such as a page that a tool has already shortened.
+ * the field `cut`. An object that fits already, such as a page that a tool has shortened, is returned as it is.
  */
 export const shortenToFit = (value: Json, fits: (text: string) => boolean): Json => {
   const whole = JSON.stringify(value)
@@ -436,7 +436,7 @@ export const invokeUnknown = <R>(
   })
 }
 
-/** Drops null properties at any depth, because models send null for omitted arguments. */
+/** Drops null properties, also of nested objects, because models send null for omitted arguments. */
 const withoutNulls = (input: unknown): unknown => (input === undefined || input === null ? {} : withoutNestedNulls(input))
 
 const withoutNestedNulls = (value: unknown, depth = 0): unknown =>

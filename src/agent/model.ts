@@ -18,7 +18,7 @@ import type { AnyDefinition, Requirements as ToolRequirements } from "./definiti
 import type { ToolResult } from "./ToolResult.ts"
 
 /**
- * A budget and its remaining amount. Each result of a tool costs the size that `ToolSettings.measure` returns for it.
+ * A budget and its remaining amount. Each result of a tool costs the size that `ToolSettings.measure` returns for its message.
  *
  * @since 0.1.0
  */
@@ -43,8 +43,8 @@ export interface RunContext {
   readonly deadline: Option.Option<DateTime.Utc>
   readonly budgetTracker: Option.Option<BudgetTracker>
   /**
-   * The filesystem of the tool's section or, if the section has none, of the prompt, with the policies applied. The filesystem
-   * that `Prompt.filesystem` returns has no policies.
+   * The filesystem of the tool's section or, if the section has none, of the prompt, with the policies applied. In `Run.context`,
+   * it is the filesystem that `Prompt.filesystem` returns, without policies.
    */
   readonly filesystem: Option.Option<Algebra>
 }
@@ -128,8 +128,8 @@ export type Needed<T extends AnyDefinition<unknown>, C extends Section<unknown>,
 
 /**
  * An error in the structure of a prompt. `duplicateTool`: two tools have the same name. `duplicateKey`: two sections of one
- * parent have the same key. `invalid`: a malformed key, namespace, title or tool name, or a section that contains itself. An
- * override is `invalid` if it is no valid description, if its tool is unknown, or if the tool's section does not accept overrides.
+ * parent have the same key. `invalid`: a malformed key, namespace, name or title, or a section that contains itself. An override
+ * is `invalid` if it is no valid description, if its tool is unknown, or if the tool's section does not accept overrides.
  *
  * @category errors
  * @since 0.1.0
@@ -226,8 +226,7 @@ export interface RunOptions {
    */
   readonly checkpoint?: Checkpoint.Operations | undefined
   /**
-   * The number of checkpoints of successful calls to keep, at least 1. A further checkpoint replaces the oldest. A checkpoint
-   * contains the changes since the previous checkpoint. With a VfsState it contains a whole copy. @default 100
+   * The number of checkpoints of successful calls to keep, at least 1. A further checkpoint replaces the oldest. @default 100
    */
   readonly keep?: number | undefined
 }
@@ -241,8 +240,8 @@ export interface CallOptions {
   /** @default a new UUID */
   readonly callId?: string | undefined
   /**
-   * The context to which the call belongs. The tools of a section refuse a context of another session. The deadline and the
-   * budget of this context apply in addition to those of the run. @default the context of the run
+   * The context to which the call belongs. A context of another session is refused. The deadline and the budget of this context
+   * apply in addition to the deadline and the budget of the run. @default the context of the run
    */
   readonly context?: RunContext | undefined
 }
@@ -273,7 +272,8 @@ export interface Elsewhere {
  * One prompt that runs in one session.
  *
  * A call uses the policies, settings and listeners in the contexts of the run and of the call. All calls on one
- * filesystem share a record of the file versions that were read. Closing the scope aborts the calls that are still running.
+ * filesystem share a record of the file versions that were read. Closing the scope ends the running calls of `begin`, and later
+ * calls are refused.
  *
  * @since 0.1.0
  */

@@ -1,7 +1,6 @@
 /**
- * Rewrites arguments that have the names of other tools, and describes the errors in arguments. A description has the name and
- * the expected type of each wrong parameter, and one correct call. Of a value that was sent, it states only the kind, so that it
- * does not repeat a long argument.
+ * Rewrites arguments that have the names of other agents' tools, and describes the errors in arguments. A description has the
+ * names and the expected types of wrong parameters, and one correct call. For a long value that was sent, it states only the kind.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -421,9 +420,6 @@ const kindOf = (value: unknown): string => {
 
 const quoted = (name: string): string => JSON.stringify(name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name)
 
-const isPlainRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
 const valueAt = (input: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
   path.reduce<unknown>(
     (value, key) =>
@@ -469,21 +465,21 @@ const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1({
 const namesAt = (definition: AnyDefinition<unknown>, path: ReadonlyArray<PropertyKey>): ReadonlyArray<string> => {
   const document = documentOf(definition)
   const resolved = (node: unknown): Readonly<Record<string, unknown>> => {
-    const ref = isPlainRecord(node) ? node["$ref"] : undefined
+    const ref = isRecord(node) ? node["$ref"] : undefined
     const found = typeof ref === "string" ? document.definitions[ref.split("/").at(-1)!] : node
-    return isPlainRecord(found) ? found : {}
+    return isRecord(found) ? found : {}
   }
   const inside = path.reduce<Readonly<Record<string, unknown>>>((node, key) => {
     const { items, properties } = node
     return resolved(
       typeof key === "number"
         ? items
-        : isPlainRecord(properties) && Object.hasOwn(properties, key)
+        : isRecord(properties) && Object.hasOwn(properties, key)
           ? properties[String(key)]
           : undefined
     )
   }, resolved(document.schema))
-  return Object.keys(isPlainRecord(inside["properties"]) ? inside["properties"] : {})
+  return Object.keys(isRecord(inside["properties"]) ? inside["properties"] : {})
 }
 
 const faultsOf = (definition: AnyDefinition<unknown>, input: unknown, error: Schema.SchemaError) => {
@@ -491,7 +487,7 @@ const faultsOf = (definition: AnyDefinition<unknown>, input: unknown, error: Sch
   const out = new Map<string, string>()
   let more = 0
   const keys = (path: ReadonlyArray<unknown>) =>
-    path.map((key) => (isPlainRecord(key) ? (key["key"] as PropertyKey) : (key as PropertyKey)))
+    path.map((key) => (isRecord(key) ? (key["key"] as PropertyKey) : (key as PropertyKey)))
   for (const { message, path: raw = [] } of issues) {
     const path = keys(raw)
     const place = argumentPath(path)
@@ -537,7 +533,7 @@ const exampleOf = ({ examples, name }: AnyDefinition<unknown>): string => {
 const isJsonObject = (text: string): boolean =>
   text.length < 10_000_000 &&
   Result.getOrElse(
-    Result.try(() => isPlainRecord(JSON.parse(text))),
+    Result.try(() => isRecord(JSON.parse(text))),
     () => false
   )
 
@@ -547,8 +543,7 @@ export const describeDecodeError = (definition: AnyDefinition<unknown>, input: u
     const what = isJsonObject(input) ? "as a string that contains JSON" : "as a string"
     return `The arguments of ${name} were sent ${what}, not as an object. ${exampleOf(definition)}`
   }
-  if (!isPlainRecord(input))
-    return `The arguments of ${name} must be an object, and were ${kindOf(input)}. ${exampleOf(definition)}`
+  if (!isRecord(input)) return `The arguments of ${name} must be an object, and were ${kindOf(input)}. ${exampleOf(definition)}`
   const { all, more } = faultsOf(definition, input, error)
   const rest = more > 0 ? `; and ${more} more` : ""
   return `${name} cannot take these arguments: ${all.join("; ")}${rest}. ${exampleOf(definition)}`

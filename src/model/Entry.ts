@@ -82,8 +82,7 @@ export const FileEntry = Schema.Struct({
   isFile: Schema.Boolean,
   isDirectory: Schema.Boolean,
   /**
-   * The size in bytes; 0 for a directory. `list` always sets this field; `walk` and `glob` set it only with `sizes:
-   * true`.
+   * The size in bytes; 0 for a directory. `list` always sets this field; `walk` sets it only with `sizes: true`.
    */
   sizeBytes: Schema.optionalKey(Schema.Int),
   /**
@@ -162,7 +161,7 @@ export type WriteMode = "create" | "overwrite" | "append" | "replace" | "appendE
 /** @since 0.1.0 */
 export const WriteResult = Schema.Struct({
   path: FsPath,
-  /** The number of bytes that this write added, not the size of the file. */
+  /** The size of the written content in bytes: for an append only the added bytes, for an edit the whole new file. */
   bytesWritten: Schema.Int,
   mode: WriteMode,
   /**
@@ -245,7 +244,7 @@ export const Skipped = Schema.Struct({
 /**
  * The counts of entries that a search skipped, so that a caller can trust an empty result.
  *
- * The counts cover only the paths up to the last returned path, in path order.
+ * The counts of a page begin after its cursor. If the result is truncated, the counts end at the last returned path.
  *
  * @since 0.1.0
  */
@@ -300,7 +299,7 @@ export interface GrepMatch extends Schema.Schema.Type<typeof GrepMatch> {}
 
 /** @since 0.1.0 */
 export const GrepResult = Schema.Struct({
-  /** The matches, sorted by path, then by line number. */
+  /** The matches in path order, then by line number. */
   matches: Schema.Array(GrepMatch),
   filesSearched: Schema.Int,
   filesMatched: Schema.Int,

@@ -1,7 +1,7 @@
 /**
  * The failures of a backend: plain data, without an operation and usually without a path.
  *
- * The service converts each fault to the `FsError` class of the same tag, with the operation and the caller's own path.
+ * The service converts a fault to the `FsError` class of the same tag, with the operation and the caller's own path.
  *
  * @since 0.1.0
  */

@@ -1,9 +1,8 @@
 /**
  * The errors of the service.
  *
- * Below the service a failure is a `Fault`: plain data without path or operation. The service turns each fault into a
- * tagged error of this module, with the caller's own path. So errors never contain internal or host paths, and their
- * messages are the same on every backend.
+ * Below the service a failure is a `Fault`: plain data without an operation. The service turns each fault into a tagged
+ * error of this module, with the operation and the caller's own path.
  *
  * @since 0.1.0
  */
@@ -252,7 +251,7 @@ const version = (value: string | null): string => (value === null ? "no file" : 
  * The error for a failed precondition `ifMatch`.
  *
  * `expected` and `actual` are versions of the content; `null` means that the file does not exist. `actual` is absent if
- * reading is denied.
+ * it is unknown, for example because reading is denied.
  *
  * @category errors
  * @since 0.1.0
@@ -297,7 +296,7 @@ const containerOperations: ReadonlySet<string> = new Set(["exec", "eval", "Conta
  * The error for a backend that cannot be reached. For example, the container engine is not running, the container has
  * stopped, or the connection is lost.
  *
- * A walk or a listing also fails with this error when another program moves or replaces a directory during the read.
+ * A walk or a listing may also fail with this error if another program changes a directory during the read.
  *
  * @category errors
  * @since 0.1.0
@@ -353,7 +352,7 @@ export const BackendError = Schema.Union(backend)
 /** @since 0.1.0 */
 export type BackendError = IoError | Timeout | Unavailable
 
-/** The errors of `stat`. @since 0.1.0 */
+/** The errors of `stat`, `lstat` and `realPath`. @since 0.1.0 */
 export const StatError = Schema.Union(stat)
 /** @since 0.1.0 */
 export type StatError = PathError | BackendError | NotFound
@@ -378,12 +377,12 @@ export const ReadError = Schema.Union([...readBytes, NotText])
 /** @since 0.1.0 */
 export type ReadError = ReadBytesError | NotText
 
-/** The errors of `glob`. @since 0.1.0 */
+/** The errors of `glob` and `globStream`. @since 0.1.0 */
 export const GlobError = Schema.Union([...stat, NotADirectory, InvalidArgument])
 /** @since 0.1.0 */
 export type GlobError = StatError | NotADirectory | InvalidArgument
 
-/** The errors of `grep`. @since 0.1.0 */
+/** The errors of `grep` and `grepStream`. @since 0.1.0 */
 export const GrepError = Schema.Union([...stat, InvalidArgument])
 /** @since 0.1.0 */
 export type GrepError = StatError | InvalidArgument
@@ -489,7 +488,7 @@ export type FsError = EditError | ListError | ReadError | DeleteError | MkdirErr
  * A failure below the service: plain data without an operation. The tag names an error class; the other fields are fields
  * of this class.
  *
- * Two optional fields are internal. `path` is the path that the fault concerns, if a call touches several paths. `cause` is
+ * Two further fields are optional. `path` is the path that the fault concerns, if a call touches several paths. `cause` is
  * the host's original error, for the debug log.
  *
  * @since 0.1.0

@@ -1,8 +1,8 @@
 /**
  * Paths: root-relative strings in one normal form.
  *
- * Only this module creates values of type `FsPath`, and all code below the service takes only such values. So no other
- * module has to check a path for control characters, repeated slashes or `..` above the root.
+ * `parse` turns the string of a caller into an `FsPath`, and all code below the service takes only values of this type. So
+ * no other module has to check a path for control characters, repeated slashes or `..` above the root.
  *
  * @since 0.1.0
  */
@@ -43,8 +43,8 @@ const SLASH = 47
 const DOT = 46
 
 /**
- * Returns 0 for a path in normal form, 1 for a path that must be normalised, and 2 for an invalid path. Most paths need
- * only this one pass over their UTF-16 code units.
+ * Returns 0 for a path in normal form, 1 for a path that may need to be normalised, and 2 for text that no path may
+ * contain. Most paths need only this one pass over their UTF-16 code units.
  */
 const classify = (input: string): 0 | 1 | 2 => {
   let previous = SLASH
@@ -71,7 +71,7 @@ const isAscii = (input: string): boolean => {
   return true
 }
 
-const kept = invalidPath("names of this form are reserved for temporary files; choose another")
+const reservedName = invalidPath("names of this form are reserved for temporary files; choose another")
 
 const temporaryNamePattern = /^\.~fsa-[^/]*\.tmp$/i
 
@@ -174,7 +174,7 @@ export const parse = (input: string, policy: PathPolicy = "standard"): FsPath | 
  * @since 0.1.0
  */
 export const uncreatable = (path: string): Fault | undefined =>
-  path.includes(".~") && path.split("/").some(isTemporaryName) ? kept : undefined
+  path.includes(".~") && path.split("/").some(isTemporaryName) ? reservedName : undefined
 
 /**
  * Returns a fault if a symlink target contains control characters or lone surrogates, else `undefined`.
@@ -265,7 +265,7 @@ export const fold = <Text extends string>(path: Text): Text => path.toLowerCase(
 export const compare: (self: string, that: string) => -1 | 0 | 1 = Unicode.compare
 
 /**
- * The order of every listing, walk and search: by code point.
+ * The order by code point, in which listings, walks and searches of a case-sensitive filesystem return their results.
  *
  * @category ordering
  * @since 0.1.0

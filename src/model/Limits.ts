@@ -7,7 +7,8 @@
 import * as Context from "effect/Context"
 
 /**
- * The limits of every call: sizes in bytes or code points, counts of results, lengths of paths and patterns.
+ * The limits of every call: sizes in bytes or code points, counts of results, lengths of paths and patterns, and the
+ * time of a pattern.
  *
  * @since 0.1.0
  */
@@ -68,7 +69,7 @@ export const standard: LimitsShape = {
 }
 
 /**
- * The limits of agent tools and workspace sections: small writes, short paths.
+ * The default limits of the tools for agents: small writes, short paths.
  *
  * @category limits
  * @since 0.1.0

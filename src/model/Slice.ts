@@ -102,7 +102,7 @@ export interface Options<A, E> {
   readonly policy?: "state" | "log" | undefined
   /** The reducer of `dispatch`. @default append */
   readonly reduce?: Reducer<A, E> | undefined
-  /** The handlers of published events. @default nothing */
+  /** The handlers of published events. @default none */
   readonly on?: ReadonlyArray<Handler<A>> | undefined
   /** @default none */
   readonly initial?: ReadonlyArray<A> | undefined
@@ -111,8 +111,8 @@ export interface Options<A, E> {
 /**
  * Creates a slice.
  *
- * A session refuses a name that is empty, longer than 200 characters, only dots, or has separators or control
- * characters.
+ * A session refuses a name that is empty, longer than 200 characters or only dots, or contains slashes, backslashes,
+ * control characters or lone surrogates.
  *
  * @example
  * ```ts

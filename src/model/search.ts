@@ -21,7 +21,7 @@ export interface Query {
   /** The size limit of a file in bytes; larger files are skipped. */
   readonly maxBytes: number
   readonly includesText: boolean
-  /** The time that the pattern may spend on one file, in milliseconds; Infinity for a pattern known to be fast. */
+  /** The time that the pattern may spend on one file, in milliseconds; Infinity for a literal text. */
   readonly patternBudgetMillis: number
 }
 

@@ -8,7 +8,7 @@ export interface IgnoreFile {
   readonly names: ReadonlyArray<string>
 }
 
-/** A search in a form that can be sent to a process. The search is case-sensitive for all names. */
+/** A search in a form that can be sent to a process. All names are case-sensitive. */
 export interface TreeSearch {
   readonly include: { readonly patterns: ReadonlyArray<string>; readonly dialect: "path" | "fnmatch" | undefined } | undefined
   /** The excluded patterns, which follow the rules of ignore files. */
@@ -54,7 +54,7 @@ export type Order =
  */
 export const codes = { kind: 3, isResult: 4, isEntered: 8, isIgnored: 16, isCount: 32 } as const
 
-/** The state of a directory in a report. `left`: not visited. `decided`: visited. `unusual`: the caller must read it. */
+/** The states of a directory in a report: `left` is not visited, `decided` is visited, the caller must read `unusual`. */
 export const states = { left: 0, decided: 1, unusual: 2 } as const
 
 /**

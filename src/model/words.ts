@@ -7,7 +7,7 @@ export const formatCount = (count: number, singular: string, pluralForm: string 
 
 /** Formats an integer with thousands separators: `1,234,567`. */
 export const whole = (count: number): string => {
-  // The first call of toLocaleString loads locale data, which delays the start by 10 ms.
+  // The first call of toLocaleString loads locale data, which delays the start of a program.
   if (!Number.isSafeInteger(count)) return count.toLocaleString("en-US")
   const digits = `${Math.abs(count)}`
   const groups: Array<string> = []
@@ -21,13 +21,13 @@ const plurals: Readonly<Record<string, string>> = { directory: "directories", en
 export const count = (count: number, noun: string): string =>
   `${whole(count)} ${count === 1 ? noun : (plurals[noun] ?? `${noun}s`)}`
 
-/** Formats a size: exact below 1,024 bytes, otherwise with one decimal in the unit that keeps the number below 1,024. */
+/** Formats a size: exact below 1,024 bytes, otherwise with one decimal, such as `1.5 KiB`. */
 export const formatSize = (bytes: number): string =>
   bytes < 1024 ? formatCount(bytes, "byte") : ByteSize.format(ByteSize.bytes(bytes), { precision: 1, trailingZeros: true })
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
 
-/** Formats a byte count: `12 B`, `1.5 KiB`, `340 MiB`. Units above `B` have at most three digits. */
+/** Formats a byte count: `12 B`, `1.5 KiB`, `340 MiB`. */
 export const bytes = (count: number): string => {
   let value = count
   let unit = 0

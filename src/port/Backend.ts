@@ -1,9 +1,8 @@
 /**
  * The interface of a backend: seven primitive operations on validated paths.
  *
- * A backend never follows a symlink, never recurses, never retries and never sees the options of a call. A backend
- * returns `undefined` for an absent path and fails with a plain `Fault`. The engine derives all other operations, once
- * for all backends, so two backends cannot differ in them.
+ * A primitive operation follows no symlink, does not recurse, and does not see the options of the call. It fails with a
+ * plain `Fault`. The engine derives all other operations, once for all backends.
  *
  * The port laws check this contract:
  *
@@ -198,11 +197,11 @@ export interface Attributes {
  * @since 0.1.0
  */
 export interface Locks {
-  /** Runs the effect with an exclusive lock on the paths and everything below. */
+  /** Runs the effect with an exclusive lock on the paths and everything below them. */
   readonly exclusive: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /**
-   * Runs the effect with an exclusive lock on the paths and everything below. Calls inside the effect may take the lock
-   * again, one at a time; other fibers wait.
+   * Runs the effect with an exclusive lock on the paths and everything below them. Calls inside the effect may lock these
+   * paths again, and wait only for each other.
    *
    * @default runs the effect without a lock
    */
@@ -210,7 +209,8 @@ export interface Locks {
     | (<A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>)
     | undefined
   /**
-   * Runs the effect with a claim on the file. The claim excludes other processes that claim the same file.
+   * Runs the effect with a claim on the file. The claim excludes other processes that claim the same file. A store with
+   * conditional writes excludes no process, but runs the effect again if another process changed the file.
    *
    * A claim is taken after the path's lock, for one file at a time. The claim covers only the check of a precondition and
    * the write that depends on this check. A write without a precondition neither takes a claim nor waits for one. Fails
@@ -326,7 +326,7 @@ export interface Backend {
   readonly perform?: Perform | undefined
   /** Reads the directories of a walk ahead, and searches the files in them. */
   readonly explore?: Explore | undefined
-  /** The access for snapshots, which combinators drop. */
+  /** The access for snapshots. A combinator that shows another tree drops the access. */
   readonly history?: History | undefined
   readonly calls?: Calls | undefined
   /**
@@ -426,7 +426,7 @@ const visibleRequests: ReadonlySet<Request.Tag> = new Set<Request.Tag>([
 ])
 
 const withObservedBytes = (self: Backend, observe: NonNullable<Interceptor["bytes"]>): Backend => {
-  /** Runs a write and passes its bytes to `bytes`. A declined request has written nothing and has not run the stream. */
+  /** Runs a write and passes its bytes to `observe`. A declined request has written nothing and has not run the stream. */
   const observeWrite = <A, E, R, E2, R2>(
     path: FsPath,
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,

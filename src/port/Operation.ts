@@ -1,6 +1,6 @@
 /**
- * Primitive operations as data. A backend without `perform` and `explore` runs only these operations, so an observer of them
- * sees everything.
+ * Primitive operations as data. On a backend without `perform` and `explore`, the engine runs only these operations, so an
+ * observer of them sees every step of a call.
  *
  * @since 0.1.0
  */

@@ -318,7 +318,7 @@ export const mapPath = <R extends Request>(request: R, into: (path: FsPath) => F
 }
 
 /**
- * Maps the paths of all requests with `into`, and the paths that faults report with `out`.
+ * Maps the paths of all requests with `into`. Maps the faults of the requests that may report a path with `out`.
  *
  * @since 0.1.0
  */

@@ -1,8 +1,8 @@
 /**
  * The permissions of a layer.
  *
- * The engine checks the permissions (`Rules`) before anything else. A guard at the port (`enforce`) checks them again,
- * so that no caller and no combinator can bypass them.
+ * The engine checks the permissions (`Rules`) before it changes anything. A guard at the port (`enforce`) checks them
+ * again, so that no caller and no combinator can bypass them.
  *
  * @since 0.1.0
  */

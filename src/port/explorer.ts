@@ -1,8 +1,6 @@
 /**
- * The interface by which a walk reads directories in parallel, on backends where parallel reading is faster than one `list`
- * after another.
- *
- * Each directory is opened through its parent, and the files in the directory can be searched.
+ * The interface by which a walk reads directories ahead, on backends where this is faster than one `list` after another.
+ * Some backends can also search the files in the directories.
  */
 import { unavailable } from "../model/Fault.ts"
 import type * as Effect from "effect/Effect"
@@ -61,7 +59,10 @@ export interface Searched {
   readonly text?: string | undefined
 }
 
-/** The results for all files in order. If a search failed or exceeded the pattern's time budget, the index of its file. */
+/**
+ * The results for all files in order. If a search failed, or exceeded the pattern's time budget, the result is only the
+ * index of the file.
+ */
 export type BatchSearchResult =
   | ReadonlyArray<Searched>
   | { readonly _tag: "Overrun"; readonly index: number }
@@ -75,7 +76,7 @@ export interface TreeReading<V extends Visit> {
 
 /** The interface to processes that visit whole subtrees, match the names and search the files. */
 export interface TreeSearcher<V extends Visit> {
-  /** Returns true if the first job would not wait for the start of a process. */
+  /** Tests whether the processes are already running, so that the first job does not wait for their start. */
   readonly isWarm: () => boolean
   /** Begins the search of a tree. Returns false if processes cannot search the tree. */
   readonly begin: (tree: TreeSearch, base: V) => boolean
@@ -125,7 +126,7 @@ export interface Explorer<V extends Visit> {
   /**
    * Returns the contents of files, in order, so that the engine searches them without a copy. The bytes never change.
    *
-   * Only backends that keep contents in memory implement `lend`, which returns files of any size.
+   * Only a backend that keeps contents in memory has `lend`. The contents may have any size.
    *
    * @default the engine opens each file by its path
    */

@@ -60,7 +60,7 @@ export const describeOutcome = ({ count, detail, outcome, owner, paths, root }: 
   const pathsText = paths.length === 0 ? "" : ` (${paths.join(", ")}${count > paths.length ? ", …" : ""})`
   const processText = ` by process ${owner}`
   return outcome === "finished"
-    ? `completed ${changeText}${pathsText}${processText}, which was killed`
+    ? `completed or rolled back ${changeText}${pathsText}${processText}, which was killed`
     : outcome === "cleared"
       ? `removed the staged files of ${changeText}${pathsText}${processText}, ${detail ?? "which was killed before it changed anything"}`
       : `left ${changeText}${pathsText}${processText} as it is: ${detail ?? "the state of the process is unknown"}`

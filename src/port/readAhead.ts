@@ -5,7 +5,7 @@ import type * as Scope from "effect/Scope"
 import type { Fault } from "../model/FsError.ts"
 import type { Handle } from "./Backend.ts"
 
-/** Readers of a stream ask for at least this many bytes at a time. */
+/** The smallest read, in bytes, that starts the read-ahead. */
 const minBlockBytes = 64 * 1024
 
 interface Block {
@@ -40,7 +40,10 @@ export const readAhead = (handle: Handle, maxBytes: number): Effect.Effect<Handl
     return dropped.length === 0 ? Effect.void : interrupt(dropped.map(({ fiber }) => fiber))
   }
 
-  /** Joins the request for a block, and begins those for the next. Has no pause, so that several fibers may use a handle. */
+  /**
+   * Requests the blocks that are not requested yet, and waits for the first of them. All state changes are synchronous, so
+   * several fibers may use one handle.
+   */
   const readNext = (
     offset: number,
     length: number,

@@ -101,7 +101,7 @@ for (const [what, handler] of Object.entries(handlers)) {
   describe(what, () => {
     for (const kind of ["a failure", "a defect", "an interruption"] as const) {
       for (const when of ["before", "after"] as const) {
-        it.live(`leaves the session and the files both unchanged or both changed after ${kind} ${when} any step`, () =>
+        it.live(`leaves the session and the files both unchanged or both changed after ${kind} ${when} one of its steps`, () =>
           Effect.gen(function* () {
             const { after: changed, before: unchanged } = yield* tried(handlers["a tool that succeeds"])
             assert.notDeepEqual(changed, unchanged)

@@ -61,7 +61,7 @@ describe("a prompt that is served to the client of the official SDK", () => {
     })
   })
 
-  it.live("works with the client of the official SDK, and the server ends when the client disconnects", () =>
+  it.live("has the name, the text and the working tools of the prompt, and ends when the client disconnects", () =>
     Effect.gen(function* () {
       const prompt = yield* promptOf([yield* onDisk], { name: "The Workshop" })
       const session = yield* makeSession
@@ -254,7 +254,7 @@ describe("a served prompt", () => {
 })
 
 describe("a served prompt", () => {
-  it.live("reveals neither the contents nor the changes of files that the policies of its section hide", () =>
+  it.live("reveals neither the names nor the changes of files that the policies of its section hide", () =>
     Effect.gen(function* () {
       const files = yield* Section.FilesystemSection({
         key: "files",

@@ -287,7 +287,7 @@ describe("a call that fails every check", () => {
 })
 
 describe("the changes of a tool", () => {
-  it.live("pass through the port, so that a recorder sees the path of each operation", () =>
+  it.live("pass through the port, so that a recorder sees the path of each change", () =>
     Effect.gen(function* () {
       const seen = new Set<string>()
       const recorded = Effect.map(InMemory.make(), (port) =>

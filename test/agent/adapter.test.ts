@@ -301,7 +301,7 @@ describe("the session", () => {
 describe("the deadline", () => {
   const files = Effect.map(withFiles(), ({ filesystem }) => section("files", { filesystem, tools: [idle] }))
 
-  it.effect("of a call is the earlier of two deadlines: the prompt's and the caller's", () =>
+  it.effect("of a run is the earlier of the prompt's deadline and the deadline in the options of the run", () =>
     Effect.gen(function* () {
       const sections = [yield* files]
       for (const [prompts, callers, expected] of [
@@ -403,15 +403,17 @@ describe("the budget", () => {
     })
   )
 
-  it.effect("is charged for refusals, and is replaced by a budget in the context of the caller", () =>
+  it.effect("is charged for refusals, and together with a budget in the context of the caller", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const [own, theirs] = [yield* ToolContexts.budget(1_000_000), yield* ToolContexts.budget(1_000_000)]
       const { run } = yield* start([section("files", { filesystem, tools: [idle] })], { budgetTracker: own })
       const unknown = yield* run.call("nothing", {})
       const undecodable = yield* run.call("idle", { path: 1 })
-      assert.strictEqual(yield* own.left, 1_000_000 - unknown.message.length - undecodable.message.length)
+      const left = 1_000_000 - unknown.message.length - undecodable.message.length
+      assert.strictEqual(yield* own.left, left)
       yield* run.call("idle", {}, { context: { ...run.context, budgetTracker: Option.some(theirs) } })
+      assert.strictEqual(yield* own.left, left - "done".length)
       assert.strictEqual(yield* theirs.left, 1_000_000 - "done".length)
     })
   )

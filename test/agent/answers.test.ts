@@ -30,7 +30,7 @@ describe("read_file counts lines from 1 and from the end", () => {
     [{ line: 3, offset: 2, limit: 1 }, "   3 | line 3", "lines 3-3 of 50; continue with offset=3"]
   ]
   for (const [args, first, footer] of rows) {
-    it.effect(JSON.stringify(args), () =>
+    it.effect(`for the arguments ${JSON.stringify(args)}`, () =>
       Effect.gen(function* () {
         const { message } = yield* invoke("read_file", { path: "a", ...args })
         const shown = message.split("\n")
@@ -61,7 +61,7 @@ describe("edit_file leaves no mixed line endings", () => {
     ["a\nb\nc\n", "a\nb", "a\r\nx\r\nb", "a\nx\nb\nc\n"]
   ]
   for (const [was, old, text, is] of rows) {
-    it.effect(JSON.stringify([was, old, text]), () =>
+    it.effect(`if ${JSON.stringify(old)} becomes ${JSON.stringify(text)} in ${JSON.stringify(was)}`, () =>
       Effect.gen(function* () {
         const { message, success } = yield* invoke("edit_file", { path: "a", old_string: old, new_string: text })
         assert.isTrue(success, message)
@@ -100,7 +100,7 @@ describe("the message of rm counts the removed entries", () => {
   }
 })
 
-it.effect("write returns InvalidPath for an empty path, and NotAFile for the root", () =>
+it.effect("write fails with InvalidPath for an empty path, and with NotAFile for the root", () =>
   Effect.gen(function* () {
     const fs = yield* Filesystem
     assert.strictEqual((yield* Effect.flip(fs.write("", "x")))._tag, "InvalidPath")

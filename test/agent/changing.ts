@@ -1,4 +1,4 @@
-/** Filesystems of every kind with the same tree, and summaries of the trees that tools and changes leave. */
+/** Filesystems with the same tree for tests of tools and changes. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { createHash } from "node:crypto"
@@ -32,7 +32,7 @@ export const every: ReadonlyArray<Step> = [
 
 export const any = /^/
 /**
- * The paths whose operations can be interrupted: all except the hidden claim directory, whose removal is
+ * The paths whose operations can be interrupted: all except the temporary directory of a transaction, whose removal is
  * uninterruptible.
  */
 export const interruptible = /^(?!\.~fsa-exchange-[0-9a-z-]+\.tmp$)/
@@ -46,17 +46,17 @@ export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acqui
   (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
 )
 
-export type Ground = (files: Files, options?: CommonOptions) => Effect.Effect<Algebra, never, Scope.Scope>
+export type Ground = (files: Files) => Effect.Effect<Algebra, never, Scope.Scope>
 
-export const memory: Ground = (files, options) =>
+export const memory: Ground = (files) =>
   Effect.gen(function* () {
-    const port = yield* InMemory.make(options)
-    // Options may forbid writing, so the files are written to the port below.
-    if (options === undefined) yield* plant(port, files)
+    const port = yield* InMemory.make()
+    yield* plant(port, files)
     return make(port)
   }).pipe(Effect.orDie)
 
-export const host: Ground = (files, options) =>
+/** Makes a directory of the host with the files. The options apply only after the files have been written. */
+export const host = (files: Files, options?: CommonOptions): ReturnType<Ground> =>
   Effect.gen(function* () {
     const root = yield* directory
     yield* Effect.scoped(Effect.flatMap(PosixHost.make({ root }), (port) => plant(port, files)))
@@ -81,5 +81,5 @@ export const grounds: Readonly<Record<string, Ground>> = {
   "a host": host,
   "an overlay": overlay,
   "a subdirectory of a host": within,
-  "disks of every directory": (files) => Effect.map(memory(files), adversarial)
+  "an adversarial filesystem": (files) => Effect.map(memory(files), adversarial)
 }

@@ -199,7 +199,7 @@ const program = Arbitrary.all({ tree, calls: Arbitrary.array(call, { minLength: 
 
 describe("a random sequence of calls", () => {
   it.live.prop(
-    "gets the same answers and leaves the same files on every filesystem",
+    "gets the same answers and leaves the same files on different filesystems",
     [program],
     ([row]) =>
       Effect.gen(function* () {

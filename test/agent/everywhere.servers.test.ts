@@ -1,4 +1,4 @@
-/** Runs the table of tool calls on SFTP servers, on remote filesystems, and on workspaces in every store. */
+/** Runs the table of tool calls on SFTP servers, on remote filesystems, and on workspaces in several stores. */
 import { afterAll, beforeAll } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

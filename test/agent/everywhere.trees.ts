@@ -1,4 +1,4 @@
-/** Trees that several tables use, and the messages that all tools share for the same mistake. */
+/** Trees that several tables use, and patterns of messages that several tools share. */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 
 export const project: Files = {

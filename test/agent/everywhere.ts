@@ -174,7 +174,7 @@ const suits = (ground: Ground, { cases, few }: Row): boolean =>
   (ground.caseless !== true || cases !== true) && (few !== true || ground === memory || ground === host || ground === anOverlay)
 
 /**
- * Tests whether a row runs on a filesystem. Memory and hosts run every row. Other filesystems run a share of the rows,
+ * Tests whether a row runs on a filesystem. Memory and a host run every row. Other filesystems run a share of the rows,
  * because each call in a container starts processes. The soak runs every row everywhere.
  */
 const isDue = (ground: Ground, number: number): boolean => {

@@ -47,8 +47,8 @@ export interface Row {
   /** True if the row needs names that differ only in case. */
   readonly cases?: true
   /**
-   * True if the row is slow and runs only on memory, a host and an overlay. The others keep snapshots as the overlay
-   * does.
+   * True if the row is slow. The table of everywhere.test.ts then runs it only on memory, a host and an overlay, because
+   * the other filesystems keep snapshots as the overlay does.
    */
   readonly few?: true
   /** True if snapshots are provided. */

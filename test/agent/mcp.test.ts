@@ -153,7 +153,7 @@ describe("the tools over MCP", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("remember the reads of each client separately", () =>
+  it.effect("name the line that another client changed after the read, in the message of a conflict", () =>
     Effect.gen(function* () {
       const [first, second] = [yield* connect({ structured: true }), yield* connect()]
       const change = { path: "a.txt", old_string: "one", new_string: "uno" }
@@ -260,7 +260,7 @@ describe("resources", () => {
   /** Returns the code of the error with which reading the resource fails. */
   const codeOf = (uri: string) => Effect.map(Effect.flip(read(uri)), (error) => ("code" in error ? error.code : error))
 
-  it.effect("are listed with their URIs for the root, and each listed URI can be read", () =>
+  it.effect("are the root and a template, and a directory names the URIs of its entries", () =>
     Effect.gen(function* () {
       const client = yield* connect()
       const { resources } = yield* client.listResources()
@@ -307,7 +307,7 @@ describe("resources", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("are subject to the same policies and limits as tools", () =>
+  it.effect("are subject to the same policies as tools", () =>
     Effect.gen(function* () {
       assert.include([-32_602, -32_002], yield* codeOf("workspace:///secret.env"))
       assert.notInclude((yield* read("workspace:///")).text, "secret")

@@ -1,4 +1,4 @@
-/** The answers and refusals of apply_patch on every backend. A random patch is applied as a whole or not at all. */
+/** The answers and refusals of apply_patch on several filesystems. A broken patch changes nothing. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -190,12 +190,12 @@ describe("apply_patch", () => {
     })
   )
 
-  it.effect("has made all changes or none if it is interrupted at any point", () =>
+  it.effect("has made all changes or none if it is interrupted", () =>
     Effect.gen(function* () {
       const pictures = [picture(files), picture(after)]
       const seen = new Set<number>()
       for (let yields = 0; yields < 400 && seen.size < 2; yields += 9) {
-        const fs = yield* grounds["disks of every directory"]!(files)
+        const fs = yield* grounds["an adversarial filesystem"]!(files)
         const fiber = yield* Effect.forkChild(patchOn(fs, all))
         for (let i = 0; i < yields * 4; i++) yield* Effect.yieldNow
         yield* Fiber.interrupt(fiber)

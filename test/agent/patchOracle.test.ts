@@ -1,6 +1,7 @@
 /**
  * Compares apply_patch with git and GNU patch. A diff of two trees must turn the old tree into the new one, whichever
- * program wrote the diff. If a file changed after the diff, the result must be that of `git apply` or GNU patch.
+ * program wrote the diff. If a file changed after the diff, the result must be that of `git apply` or GNU patch,
+ * or the patch is refused.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -152,7 +153,7 @@ const recent = needs("patches of this repository's own commits", () => commits.l
 
 describe("the patch of a commit of this repository turns the parent's tree into the commit's tree", () => {
   for (const commit of commits) {
-    it.effect.skipIf(!recent)(commit.slice(0, 7), () => {
+    it.effect.skipIf(!recent)(`for the commit ${commit.slice(0, 7)}`, () => {
       const show = (...args: Array<string>) => differing(import.meta.dirname, "git", "show", "--format=", ...args, commit)
       // Binary files have no line counts; names that git quotes are skipped.
       const named = show("--numstat", "--no-renames")

@@ -396,7 +396,7 @@ describe("the access policy", () => {
     })
   )
 
-  it("throws for an invalid or ambiguous glob", () => {
+  it("throws for an invalid or misleading glob", () => {
     for (const glob of ["", "a/../b", "\0", ".env,*.pem", "src\\gen", "{.env}", "[[:constructor:]]", "!.env", "a//b", "{**/a"])
       assert.throws(() => Policy.access({ deny: { read: glob } }), RangeError)
   })

@@ -1,4 +1,4 @@
-/** The services that tools need: they appear in the types of runs, sections and prompts, and every call can use them. */
+/** The services that tools need: they appear in the types of runs, sections and prompts, and a call can use them. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import * as Context from "effect/Context"

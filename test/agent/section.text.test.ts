@@ -149,7 +149,7 @@ describe("the text of a section", () => {
         "256.0 MiB",
         "30 seconds",
         "120",
-        "32 KiB",
+        "at most 32 KiB each are kept: the beginning and the end",
         "javascript",
         "48,000 characters"
       )

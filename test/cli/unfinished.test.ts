@@ -116,7 +116,7 @@ describe("a command over a directory with an unfinished transaction", () => {
             for (const each of kept) write(root, each)
             const ran = yield* run(root)
             assert.strictEqual(shownOf(ran), made)
-            assert.include(ran.err, "completed the unfinished change of")
+            assert.include(ran.err, "completed or rolled back the unfinished change of")
             assert.deepStrictEqual(look(root), after)
           }
         })
@@ -151,7 +151,7 @@ describe("a command over a directory with an unfinished transaction", () => {
           assert.include(err, "left the unfinished change of")
           assert.deepStrictEqual(look(path), found)
         }
-        assert.include((yield* asked(path, ["--deny", "*.pem"])).err, "completed the unfinished change of")
+        assert.include((yield* asked(path, ["--deny", "*.pem"])).err, "completed or rolled back the unfinished change of")
         for (const file of files) assert.isFalse(Fs.existsSync(file))
       })
     )

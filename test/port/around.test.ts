@@ -53,7 +53,7 @@ describe.each(ports)("around sees every byte of a backend %s", (_, change) => {
 })
 
 describe("around", () => {
-  it.effect("passes the bytes of each file of ReadMany and MakeMany with its path", () =>
+  it.effect("passes the bytes of each file that ReadMany read or MakeMany made, with its path", () =>
     Effect.gen(function* () {
       const seen: Array<readonly [string, string, number]> = []
       const [a, b, c] = ["a.txt", "b.txt", "c"] as ReadonlyArray<string> as [FsPath.FsPath, FsPath.FsPath, FsPath.FsPath]

@@ -83,7 +83,7 @@ describe("a claim through", () => {
     )
   }
 
-  it.effect("any combinator is absent if the filesystem supports no claims", () =>
+  it.effect("a mount or mapPath is absent if the filesystem supports no claims", () =>
     Effect.gen(function* () {
       const fs = yield* Effect.flatMap(memory(), mount("m", yield* memory()))
       yield* fs.write("m/f", "old")
@@ -99,7 +99,7 @@ describe("a claim through", () => {
     })
   )
 
-  it.effect("a read-only filesystem is never made", () =>
+  it.effect("a read-only filesystem is never taken", () =>
     Effect.gen(function* () {
       const claimed: Array<string> = []
       const fs = readOnly(yield* claiming(claimed))
@@ -109,7 +109,7 @@ describe("a claim through", () => {
     })
   )
 
-  it.effect("any filesystem is made after the lock of the path, so a waiting call claims nothing", () =>
+  it.effect("a filesystem is taken after the lock of the path, so a waiting call claims nothing", () =>
     Effect.gen(function* () {
       const order: Array<string> = []
       const port = yield* InMemory.make({ tree: { f: "old" } })
@@ -117,7 +117,7 @@ describe("a claim through", () => {
         port.locks!.exclusive(
           paths,
           Effect.suspend(() => {
-            order.push("turn")
+            order.push("lock")
             return effect
           })
         )
@@ -135,7 +135,7 @@ describe("a claim through", () => {
             })
         }
       })
-      const expected = ["turn", "claim", "end"]
+      const expected = ["lock", "claim", "end"]
       const calls = Effect.fnUntraced(function* (call: (ifMatch: string) => Effect.Effect<unknown, unknown>) {
         const ifMatch = yield* fs.version("f")
         order.length = 0

@@ -42,7 +42,7 @@ const held = () => {
 const immediate = (read: Handle["read"]): Handle => ({ ...held().handle, read })
 const slice: Handle["read"] = (offset, length) => Effect.sync(() => content.slice(offset, Math.min(size, offset + length)))
 
-/** Reads the file from its start, and answers what is asked at once. */
+/** Reads the file from its start, and answers each request at once. */
 const readBlocks = (handle: Handle, count: number, { answer, asked }: ReturnType<typeof held>) =>
   Effect.gen(function* () {
     for (let nth = 0; nth < count; nth++) {

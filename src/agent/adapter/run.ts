@@ -158,7 +158,7 @@ const makeGrounds = (workspace: Section<unknown> | undefined, session: object): 
 
 const maxIdLength = 100
 
-/** Returns a checkpoint id that is safe as a file name. Model providers may send any text as the id of a call. */
+/** Returns a checkpoint id that a session accepts. Model providers may send any text as the id of a call. */
 const idOf = ({ callId, tool }: Invocation): string => {
   const label = asLabel(callId).replaceAll(/[/\\\u0080-\u009f]/g, "_")
   if (label === callId && label.length <= maxIdLength) return checkpointTag(tool, callId)

@@ -6,8 +6,8 @@ export const scheme = "workspace"
 export const rootUri = `${scheme}:///`
 export const guideName = "workspace-guide"
 
-// A resource URI is `workspace:///` and a path below the root, with percent-encoded segments. The URI
-// never contains a directory of the machine.
+// A resource URI is `workspace:///` and a path below the root, with percent-encoded segments. The URI never contains a
+// directory of the machine.
 
 export const resourceTemplate = `${rootUri}{+path}`
 /** The template for effect's router, in which a single colon begins a parameter. */
@@ -65,7 +65,7 @@ const changeRules = (names: ReadonlySet<string>): ReadonlyArray<string> => [
     : []),
   ...(names.has("shell")
     ? [
-        "- Run programs with shell. They run in a container with these files and without network. Their changes are visible here at once, and only a snapshot can undo them."
+        "- Run programs with shell. They run in a sandbox with these files, usually without network. Their changes are visible here at once, and only a snapshot can undo them."
       ]
     : []),
   "- Keep binary files small, and append only to logs.",

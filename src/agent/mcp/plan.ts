@@ -65,8 +65,8 @@ interface ClientMemories {
 }
 
 /**
- * The largest number of records of read files, one per client. Beyond the limit the least recently used record is removed, and
- * its client must read files again before it changes them.
+ * The largest number of records of read files, one per client. Beyond the limit the least recently used record is removed. The
+ * files that its client has read then no longer count as read.
  */
 const maxMemories = 100
 

@@ -1,6 +1,6 @@
 /**
  * Serves the client of one pipe with a server of effect/ai. If the name of one tool is known, the server answers `initialize`
- * before the tools, resources and prompts are registered. Other requests wait for them.
+ * before the tools, resources and prompts are registered. Other requests wait for the registration.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -20,8 +20,8 @@ import type { Flow } from "./stdio.ts"
 import { guideName, rootUri } from "./guide.ts"
 import { guard, type Line, type Pipe } from "./stdio.ts"
 
-// Requests the roots of a client directly over the pipe. The server of effect can send a request only while it answers one, but
-// the roots must be known before any request is served.
+// Requests the roots of a client directly over the pipe. The server of effect can send a request only while it answers a request
+// of the client, but the roots must be known before any request is served.
 
 type Message = Extract<Line, { readonly _tag: "Message" }>
 

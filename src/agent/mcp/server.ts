@@ -1,6 +1,5 @@
 /**
- * The implementation of McpServer.ts, loaded on first use. A server of effect/ai takes as long to load as the rest of this
- * package.
+ * The implementation of McpServer.ts, loaded on first use, because the server of effect/ai loads slowly.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -75,8 +74,8 @@ const layer = HttpRouter.middleware((handler) =>
   )
 ).layer
 
-// Limits the sessions of an HTTP server. effect/ai keeps each session until its client ends it, and most clients never do. The
-// limiter ends a session through the server's DELETE route. The client then gets status 404 and starts a new session.
+// Limits the sessions of an HTTP server. effect/ai keeps each session until the client ends the session, and many clients never
+// do. The limiter ends a session through the server's DELETE route. The client then gets status 404 and must start a new session.
 
 interface SessionLimits {
   readonly maxSessions?: number | undefined
@@ -166,14 +165,14 @@ const makeHandlers = ({ maxSessions = 1000, sessionIdleTimeout = "1 day" }: Sess
         Effect.sync(() => status === 204 && sessions.delete(request.headers[sessionHeader] ?? ""))
       )
   }
-  return { deleting: wrapDelete, posting: wrapPost }
+  return { wrapDelete, wrapPost }
 }
 
 const layerBounded = (sessionLimits: SessionLimits): Layer.Layer<HttpRouter.HttpRouter, never, HttpRouter.HttpRouter> =>
   Layer.effect(
     HttpRouter.HttpRouter,
     Effect.map(HttpRouter.HttpRouter, (router) => {
-      const { deleting: wrapDelete, posting: wrapPost } = makeHandlers(sessionLimits)
+      const { wrapDelete, wrapPost } = makeHandlers(sessionLimits)
       const add: typeof router.add = (method, path, handler, options) => {
         // The handlers of effect's server have no errors and no requirements, which the type of the router cannot express.
         const bounded =

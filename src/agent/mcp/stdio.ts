@@ -11,8 +11,8 @@ import * as Sink from "effect/Sink"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 
-// Limits the pending work of a client, so that a flood of messages does not fill the memory. At the limit, the next message is
-// read only when there is room again. No message is refused.
+// Limits the pending work of a client, so that a flood of messages does not fill the memory. At the limit, the next message waits
+// until there is room again. No message is refused.
 
 export interface Flow {
   readonly hasRoom: () => boolean
@@ -238,7 +238,9 @@ interface MessageQueue {
 
 const maxWaitingMessages = 1024
 
-/** The methods that never wait: the handshake comes first, and a ping tests whether the server is alive. */
+/**
+ * The methods that do not wait behind other requests: the handshake comes first, and a ping tests whether the server is alive.
+ */
 const immediateMethods: ReadonlySet<string | undefined> = new Set(["initialize", "ping"])
 
 const singleId = ({ ids }: QueuedMessage): string | number | undefined => (ids.length === 1 ? ids[0] : undefined)
@@ -396,7 +398,7 @@ export const guard = Effect.fnUntraced(function* (
       })
   })
   yield* Effect.forkScoped(turns.pass)
-  /** Writes an answer. After a failed write the server disconnects, because the client no longer reads. */
+  /** Writes a message. After a failed write the server disconnects, because the client no longer reads. */
   const write = (text: string | Uint8Array) => Effect.catchCause(flow.whileWriting(ends.write(text)), () => disconnect)
   const answer = (text: string | Uint8Array) =>
     Effect.suspend(() => {

@@ -68,7 +68,7 @@ const commonFields: Json = {
  * Returns the schema of structured results, or `undefined` if the value is not an object. Results without a schema have only a
  * message.
  */
-const decodedOutputSchema = (value: Schema.Top): Json | undefined => {
+const outputSchemaOf = (value: Schema.Top): Json | undefined => {
   const { properties, required, ...schema } = schemaDocument(value, "ignore")
   if (schema["type"] !== "object") return undefined
   return {
@@ -132,10 +132,7 @@ const titleOf = (name: string): string => {
   return words.slice(0, 1).toUpperCase() + words.slice(1)
 }
 
-const describeTool = (
-  definition: AnyDefinition<unknown>,
-  outputSchema: ReturnType<typeof decodedOutputSchema>
-): McpSchema.Tool =>
+const describeTool = (definition: AnyDefinition<unknown>, outputSchema: ReturnType<typeof outputSchemaOf>): McpSchema.Tool =>
   new McpSchema.Tool({
     name: definition.name,
     title: titleOf(definition.name),
@@ -156,7 +153,7 @@ export const register = Effect.fnUntraced(function* (
 ) {
   const server = yield* McpServer.McpServer
   const services = yield* Effect.context<never>()
-  const outputSchema = isStructured ? decodedOutputSchema(definition.value) : undefined
+  const outputSchema = isStructured ? outputSchemaOf(definition.value) : undefined
   const answer = makeResultEncoder(definition, outputSchema !== undefined)
   const handle = Effect.fnUntraced(function* (input: unknown) {
     const report = yield* reporter(server)

@@ -1,7 +1,7 @@
 /**
- * Applies a patch to the text of a file. Context lines keep the bytes of the file. If the patch and the file agree on line
- * endings, added lines end as in the patch. Otherwise an added line gets the line ending of the line that it replaces or
- * follows.
+ * Applies a patch to the text of a file. Context lines keep the bytes of the file. If the old lines of a hunk agree with the file
+ * exactly, added lines end as in the patch. Otherwise an added line gets the line ending of the line that it replaces or follows.
+ * A hunk without old lines agrees if the patch has CRs or the file is empty.
  */
 import type { Replacement } from "../../engine/diff.ts"
 import { explainAbsent } from "../../engine/nearest.ts"
@@ -10,7 +10,7 @@ import { type Refused, refused } from "../definition.ts"
 import { type FilePatch, type Hunk, type Line, newLines, oldLines, quoted } from "./parse.ts"
 
 // Indexes a file by its lines: equal lines get the same id. Each level compares lines more loosely than the level before it. The
-// index of a level is built only after the previous level has found nothing.
+// index of a level is built at its first use.
 
 /**
  * The looseness of a comparison. 0: exact; 1: ignores line endings; 2: also ignores blanks at the end of a line; 3: also

@@ -20,9 +20,9 @@ export interface Hunk {
 export interface FilePatch {
   readonly patchLine: number
   readonly form: "v4a" | "unified"
-  /** The old path, as written in the patch. Absent if the patch adds the file. */
+  /** The old path, without a prefix such as `a/`. Absent if the patch adds the file. */
   readonly from?: string | undefined
-  /** The new path. Absent if the patch removes the file. A path that differs from `from` moves the file. */
+  /** The new path. Absent if the patch removes the file. A new path that differs from `from` moves the file. */
   readonly to?: string | undefined
   readonly mayBeNew: boolean
   readonly hunks: ReadonlyArray<Hunk>

@@ -48,8 +48,8 @@ const isAutomatic = (snapshots: Operations, snapshot: FilesystemSnapshot): Effec
   })
 
 /**
- * Forgets the oldest checkpoints, but never the first checkpoint of this session, because results of the session offer it for
- * undo.
+ * Forgets all automatic checkpoints except the newest 20. Never forgets the first checkpoint of this session, because results of
+ * the session offer this checkpoint for undo.
  */
 const forgetOld = Effect.fnUntraced(function* (snapshots: Operations, all: ReadonlyArray<FilesystemSnapshot>, state: State) {
   const first = state.first?.outcome.snapshot?.snapshotId

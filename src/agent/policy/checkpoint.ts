@@ -81,8 +81,8 @@ const keeperOf = (snapshots: Operations, { callId, tool }: Invocation): StateKee
 
 /**
  * Takes a snapshot tagged `pre:<tool>:<call id>` before each tool that may change something. If the tool fails, dies or is
- * interrupted, the tree is restored and the snapshot removed. Other writers to the same filesystem wait, because the restore
- * would undo their writes.
+ * interrupted, the tree is restored and the snapshot removed. Other writers of this process to the same filesystem wait, because
+ * the restore would undo their writes.
  *
  * @category policies
  * @since 0.1.0

@@ -29,7 +29,7 @@ export const interruptAt = <A, E, R>(at: DateTime.Utc, self: Effect.Effect<A, E,
   )
 
 /**
- * A call in the form that policies receive: decoded, with normalised paths.
+ * A decoded call, as policies receive it, with the normalised paths that it touches.
  *
  * @since 0.1.0
  */
@@ -131,8 +131,7 @@ export const mergeContexts = (first: Context.Context<never>, second: Context.Con
 }
 
 /**
- * A test of whether the policies in force offer a tool. Tools that are not offered are missing from lists, and their calls are
- * refused.
+ * A test of whether the policies in force offer a tool. Lists of tools omit a tool that is not offered.
  *
  * @since 0.1.0
  */

@@ -124,8 +124,8 @@ const unreadBelow = Effect.fnUntraced(function* (
   return yield* nameUnread(changed, view)
 })
 
-// Makes a filesystem on which an existing file can be changed only at the version that the session has seen. Each change
-// has this version as its precondition, so a change by another writer cannot go unnoticed.
+// Makes a filesystem on which an existing file can be changed only at the version that the session has seen. Each write, edit and
+// removal of a file has this version as its precondition. Copies, moves and removals of directories are checked under a lock.
 
 const deniedByPolicy = (operation: string, path: string): AccessDenied => new AccessDenied({ operation, path, why: "policy" })
 

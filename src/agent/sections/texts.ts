@@ -143,7 +143,7 @@ const profileLines = (profile: SandboxProfile): string =>
     profile.network === "none" ? "There is no network." : `The network is ${code(profile.network)}.`,
     `Programs run as user ${profile.user.uid}:${profile.user.gid}, without privileges.`,
     `Programs have ${size(profile.memoryBytes)} of memory, ${plural(profile.cpus, "processor")} and ${plural(profile.pids, "process", "processes")} at once; ${code("/tmp")} has room for ${size(profile.tmpfsBytes)}.`,
-    `A command ends after 30 seconds, or after the time that you set, at most 120 seconds. Only the first 32 KiB of its output and of its errors are kept. ${code("eval")} ends after 5 seconds; its default language is ${profile.evalLanguage}.`,
+    `A command ends after 30 seconds, or after the time that you set, at most 120 seconds. Of its output and of its errors, at most 32 KiB each are kept: the beginning and the end. ${code("eval")} ends after 5 seconds; its default language is ${profile.evalLanguage}.`,
     profile.strategy === "exec" ? "The files are deleted with the container." : "The files stay when the container ends."
   )
 

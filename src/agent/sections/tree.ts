@@ -176,8 +176,8 @@ export const overridesError = (sections: ReadonlyArray<Section<unknown>>, overri
 }
 
 /**
- * Returns the sections whose filesystem no tool can reach. A tool works on the filesystem of its own section. If the tool's
- * section has no filesystem, the tool works on the first filesystem of the prompt.
+ * Returns the sections whose filesystem no tool can reach, except those with `toolsElsewhere`. A tool works on the filesystem of
+ * its own section. If the tool's section has no filesystem, the tool works on the first filesystem of the prompt.
  */
 export const sectionsWithoutTools = <R>(sections: ReadonlyArray<Section<R>>): ReadonlyArray<Section<R>> => {
   const all = flatten(sections).map(({ section }) => section)

@@ -38,7 +38,7 @@ const loadInMemory = Effect.promise(() => import("../../backends/InMemory.ts"))
 
 /**
  * Makes the initial tree in a temporary session. A failed mount therefore does not change the caller's session, and mounts work
- * even if the policy forbids writing.
+ * even if the options forbid writing.
  */
 const makeMountedTree = Effect.fnUntraced(function* ({ caseInsensitive, policy, tree, ...options }: AnyVfsOptions) {
   const { makeSession, State } = yield* loadInMemory

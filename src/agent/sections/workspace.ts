@@ -204,7 +204,7 @@ const buildSection = <T extends AnyDefinition<unknown>, C extends Section<unknow
 /**
  * Makes a section over a directory on the machine. The directory is opened or made at first use. Rendering a text that contains
  * the path of the directory counts as a use. A clone shares the directory. Fails with MountError for mounts that cannot be
- * made.
+ * made, and with InvalidArgument for `root` together with `mounts`.
  *
  * @category constructors
  * @since 0.1.0

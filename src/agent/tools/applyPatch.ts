@@ -13,7 +13,7 @@ import { joinFitting } from "../text/fit.ts"
 import { formatCount as plural, whole } from "../../model/words.ts"
 
 // Computes the effect of a patch on the tree before any change. If the patch has several sections for a file, each section
-// works on the result of the previous section. A path that is added or removed twice is refused.
+// works on the result of the previous section. A path that is added, removed or moved more than once is refused.
 
 interface Section {
   readonly patch: FilePatch

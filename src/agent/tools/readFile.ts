@@ -1,6 +1,6 @@
 /**
- * The tool `read_file`: decodes text by its byte order mark, and returns images for the model to see. For other binary files
- * the result states only the type and the size, unless the call asks for base64.
+ * The tool `read_file`: decodes text by its byte order mark, and returns images for the model to see. A call for another binary
+ * file fails and states the type and the size, unless the call asks for base64.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -165,8 +165,8 @@ const page = (window: Window, requestedOffset: number, settings: PageBudget): Pa
   }
 }
 
-// A window of bytes as base64. The length of a window is a multiple of three bytes, so that windows can be joined before or
-// after decoding.
+// A window of bytes as base64. A window that the budget shortens has a multiple of three bytes, so that windows can be joined
+// before or after decoding.
 
 interface BytesWindow {
   readonly path: string
@@ -326,8 +326,8 @@ const readAsText = Effect.fnUntraced(function* (
 
 /**
  * Reads a page of a file that exceeds the read limit. The whole file is streamed, but only the lines of the page are kept, joined
- * by LF. The version is read first. If the file then changes, the recorded version is outdated, and the next change of the file
- * is refused.
+ * by LF. The version is read first. If the file then changes, the recorded version is outdated, and a change that requires this
+ * version fails.
  */
 const readAsLines = Effect.fnUntraced(function* (
   path: FsPath,

@@ -80,8 +80,8 @@ const makeTransferHandler = ({ pastVerb, forgetsSource, run }: Transfer) =>
     )
     const { memory } = call
     memory.forget(to)
-    // Remember the source's version for the destination. If the source changed after it was read, the destination does not have
-    // that version, and a later change of the destination is refused.
+    // Remember the source's version for the destination. If the source changed after it was read, the destination has another
+    // version, and a change that requires the remembered version fails.
     memory.carry(from, to)
     if (forgetsSource) memory.forget(from)
     return { message: `${pastVerb} ${from} to ${to}: ${describeAmount(transferred)}`, value: transferred }

@@ -1,6 +1,6 @@
 /**
  * Chooses entries level by level from the top, so that one large directory does not hide the others. Entries that .gitignore
- * excludes are omitted; the last line of the result names these entries.
+ * excludes are omitted; the last line of the result names up to five of them.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
