@@ -2,7 +2,7 @@
  * Exports the whole tree of a filesystem as an archive, and imports archives.
  *
  * An import checks the whole archive before it changes anything. An export skips or refuses every entry that an import would
- * reject, so every exported archive can be imported anywhere.
+ * reject. So an import with the same limits accepts every exported archive, unless the filesystem does not support symlinks.
  *
  * A ZIP archive contains the tree below `files/` and ends with `manifest.json`, which has `version` "1", `created_at`,
  * `file_count` and `total_bytes`. With `layout: "plain"`, the tree is at the top level of the archive, without a manifest.
@@ -47,7 +47,7 @@ export type {
 
 type Problem = ArchiveError | Fault | Mismatch
 
-/** A wrapper that distinguishes an error of the input stream from a fault of the filesystem. */
+/** A wrapper that distinguishes an error of the input from a fault of the filesystem. */
 class InputError<E> {
   readonly error: E
 
@@ -204,8 +204,8 @@ const collectBytes = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effe
 /**
  * Exports the tree of a filesystem as a ZIP archive.
  *
- * Only the names are kept in memory. Each file is read when its bytes are requested. An entry that an import would reject is
- * skipped with everything in it, and reported to `onSkipped`:
+ * The names are kept in memory, and the contents are read shortly before their bytes are requested. An entry that an import
+ * would reject is skipped with everything in it, and reported to `onSkipped`:
  *
  * - a name that is not text or not a valid path
  * - the second of two names that differ only in case or normal form
@@ -427,8 +427,8 @@ export const importBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<num
 /**
  * Makes a filesystem equal to a ZIP archive in a file on the host.
  *
- * If the archive file lies inside the filesystem, the import keeps it, provided that the new tree contains its directory.
- * Host errors name the given `path`.
+ * If the archive file lies inside the filesystem, the import keeps the file, provided that the new tree contains its
+ * directory and no entry at its path. Host errors name the given `path`.
  *
  * @since 0.1.0
  */

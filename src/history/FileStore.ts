@@ -1,8 +1,8 @@
 /**
  * A store of text files with eight methods, over any Filesystem.
  *
- * No method limits the size of a file. `delete` is recursive. For `delete` and `list`, a missing path gives an empty result
- * instead of an error.
+ * The size limits of `Limits` apply only to the archives of `snapshot` and `restore`. `delete` is recursive. For a missing path,
+ * `delete` gives 0 and `list` gives an empty list.
  *
  * @since 0.1.0
  */
@@ -71,7 +71,7 @@ export interface Operations {
   /** Searches files. Returns the first match of each matching line, ordered by path and line. */
   readonly grep: (pattern: string, options?: SearchOptions) => Effect.Effect<ReadonlyArray<GrepMatch>, GrepError>
   /**
-   * The whole tree as a ZIP archive, which every backend can restore.
+   * The whole tree as a ZIP archive. A backend without symlinks can restore only an archive without symlinks.
    *
    * Omits each entry that an import would reject, such as a symlink that leads out of the tree, and logs a warning.
    * `Snapshots` keeps such entries. Fails with ArchiveError `tooLarge` if the tree exceeds the limits of an archive.
@@ -81,7 +81,7 @@ export interface Operations {
    * Makes the tree equal to a ZIP archive of any origin. Removes entries that the archive does not contain.
    *
    * Checks the whole archive before it changes anything, so a failure changes nothing. Fails with ArchiveError if the archive
-   * is invalid, and with AccessDenied `readOnly` if writing or deleting is not permitted.
+   * is invalid or contains unsupported symlinks, and with AccessDenied `readOnly` if writing or deleting is not permitted.
    */
   readonly restore: (data: Uint8Array) => Effect.Effect<void, ArchiveError | FsError>
 }

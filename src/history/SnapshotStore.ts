@@ -42,8 +42,8 @@ export class SnapshotStore extends Context.Service<SnapshotStore, Operations>()(
 /**
  * Creates a store for the current filesystem. The archives remain after the scope closes.
  *
- * During the scope no filesystem can be opened in the directory. Fails with SnapshotError `refused` if the directory violates
- * the rules of `Options.directory`.
+ * During the scope no filesystem can be opened in the directory, once it exists. Fails with SnapshotError `refused` if the
+ * directory violates the rules of `Options.directory`.
  *
  * @category constructors
  * @since 0.1.0

@@ -4,7 +4,7 @@
  *
  * A snapshot is a value. The layer decides where the content is stored:
  *
- * - in memory: the snapshot shares the tree with the filesystem, so a snapshot takes no time
+ * - in memory: the snapshot shares the tree with the filesystem, so a snapshot copies nothing
  * - a directory on the host: a git repository outside the directory; `git --git-dir … ls-tree -r <commitRef>` lists a
  *   snapshot
  * - other backends, and combinators: ZIP archives

@@ -15,8 +15,8 @@ import { type CaptureReport, type Place, stampLength } from "./threads/orders.ts
 const controlPattern = /[\u0000-\u001f\u007f]/
 
 /**
- * Tests whether a segment has no control character. Threads receive names as lines, so a name must not contain a newline.
- * The key of a name that is not text begins with a NUL and does not exist on the disk.
+ * Tests whether a segment has no control character. Threads receive the names of a comparison as lines, so a name must not
+ * contain a newline. The key of a name that is not text begins with a NUL and does not exist on the disk.
  */
 export const isPlainSegment = (segment: string): boolean => !controlPattern.test(segment)
 
@@ -47,7 +47,7 @@ interface Part<F extends Listed> extends Source<F> {
   readonly end: number
 }
 
-/** The maximum numbers of files and bytes in one order to a thread, so that an order takes only a few milliseconds. */
+/** The numbers of files and of bytes at which an order to a thread is complete. An order takes a few milliseconds. */
 const [filesPerOrder, bytesPerOrder] = [64, 512 * 1024] as const
 
 const split = <F extends Listed>(sources: ReadonlyArray<Source<F>>): ReadonlyArray<ReadonlyArray<Part<F>>> => {
@@ -98,8 +98,8 @@ const captureParts = Effect.fnUntraced(function* <F extends Listed>(
   const lent: Array<Part<F>> = []
   let refusesHardlinks = false
   for (const part of parts) {
-    // A directory is skipped if it is missing, or if no descriptor is free. The caller then reads the files of the directory
-    // and reports the reason.
+    // Skip a directory that cannot be opened, for example because no descriptor is free. The caller then reads the files of
+    // the directory and reports the reason.
     const found = yield* Effect.exit(lend(part.path))
     if (!Exit.isSuccess(found)) continue
     const { base } = found.value

@@ -1,7 +1,4 @@
-/**
- * The errors of snapshots and archives. The code in this folder fails with plain data, which the services convert to these
- * errors.
- */
+/** The errors of snapshots and archives. A store fails with a `StoreFault`, which the services convert to a SnapshotError. */
 import * as Schema from "effect/Schema"
 
 /**
@@ -55,7 +52,7 @@ export class ArchiveError extends Schema.TaggedError<ArchiveError>("fs-algebra/A
 
 export interface StoreFault {
   readonly _tag: "StoreFault"
-  readonly reason: "gitMissing" | "unknown" | "corrupt" | "budget" | "refused" | "unavailable" | "io"
+  readonly reason: SnapshotError["reason"]
   readonly detail: string
 }
 

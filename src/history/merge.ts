@@ -224,7 +224,7 @@ const isSameEntries = (a: ReadonlyMap<string, Node>, b: ReadonlyMap<string, Node
   return true
 }
 
-/** Removes entries whose names differ only in case, and reports conflicts. Keeps the name of `ours`, or else the first name. */
+/** Keeps one of the entries whose names differ only in case: an entry of `ours`, or else the first. Reports conflicts. */
 const dropCollisions = (state: MergeState, path: FsPath, merged: DirectoryNode, ours: Maybe<Node>): DirectoryNode => {
   if (merged === ours) return merged
   const own: ReadonlyMap<string, Node> = isDirectory(ours) ? ours.entries : emptyDirectory.entries

@@ -5,7 +5,7 @@ import { Buffer } from "../runtime/buffer.ts"
 import { maxUnitsPerStep, type Steps, unitsPerItem } from "../runtime/steps.ts"
 import type { Node } from "./tree.ts"
 
-// The line diff reports changes at the same positions as git.
+// In almost all texts, the line diff reports changes at the positions that git reports.
 //
 // Two texts can have many shortest diffs. This diff moves each block of changes down as far as possible, so that equal changes
 // of both sides have the same position.
@@ -355,10 +355,10 @@ const messageByReason: { readonly [Reason in Conflict["reason"]]: (conflict: Con
  * A conflict between the changes of both sides.
  *
  * - `content`: both sides changed the same or adjacent lines; `hunks` lists them
- * - `binary`, `size`: both sides changed a file that cannot be merged by lines
+ * - `binary`, `size`: both sides changed or added a file that cannot be merged by lines
  * - `deleted`: one side removed an entry that the other side changed, or a directory in which the other side changed or added
  *   `paths`
- * - `kind`: both sides changed an entry, and it is now a different kind on each side
+ * - `kind`: both sides changed or added an entry, which now has a different kind on each side
  * - `mode`, `link`: both sides changed the mode or the target differently
  * - `name`: the entries `names` have the same name if case is ignored
  *

@@ -10,7 +10,7 @@ import { withTreeLock } from "./transaction/treeLock.ts"
 import { scan, type ScanOptions } from "./scan.ts"
 import { type Change, differences, type DirectoryNode, type FileNode, graft } from "./tree.ts"
 
-export interface ReplaceGoal<E> {
+interface ReplaceGoal<E> {
   readonly after: DirectoryNode
   readonly content: (
     path: FsPath,
@@ -30,11 +30,11 @@ export const withExclusiveLock = <A, E, R>(port: Backend, effect: Effect.Effect<
 export const isPermitted = ({ info, rules }: Backend): boolean =>
   !info.readOnly && (rules?.permits === undefined || (rules.permits("write") && rules.permits("delete")))
 
-/** Completes or discards the transactions of killed processes, unless the filesystem is read-only. */
+/** Completes or discards the transactions of killed processes, if writing and deleting are permitted. */
 export const recoverTransactions = (port: Backend): Effect.Effect<void, Fault> =>
   isPermitted(port) ? (port.hostRoots?.settleTransactions(() => true) ?? Effect.void) : Effect.void
 
-/** Makes the filesystem equal to a tree and returns the changes in path order. */
+/** Makes the filesystem equal to a tree and returns the changes in path order. A dry run changes nothing. */
 export const replaceTree = <E>(
   port: Backend,
   goal: ReplaceGoal<E>

@@ -1,9 +1,9 @@
 /**
  * Scans the whole current tree.
  *
- * A file is not read again if its stamp is unchanged and older than the start of the previous scan. After all other files are
- * read, their stamps are compared again. A file that changed in the meantime is read again. So the content of each file is from
- * one moment.
+ * A file is not read again if its stamp is unchanged and older than the start of the previous scan. After the other files of a
+ * directory are read, their stamps are compared again. A file that changed in the meantime is read again. So the content of
+ * each file is from one moment, if the backend has stamps.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -85,7 +85,7 @@ export interface ContentSink<E> {
   readonly encoded?: ((captured: Captured) => void) | undefined
   /** Stores the content of a stream and returns its id. Returns `undefined` if the stream does not have `size` bytes. */
   readonly large: (size: number, bytes: Stream.Stream<Uint8Array, Fault>) => Effect.Effect<string | undefined, Fault | E>
-  /** Returns the id of a directory whose entries all have ids. Without this function, directories have no ids. */
+  /** Returns the id of a directory whose files and subdirectories have ids. Without this function, directories have no ids. */
   readonly directory?: ((self: DirectoryNode) => string) | undefined
 }
 
@@ -116,7 +116,8 @@ export interface ScanOptions<E> {
 export const maxWholeFileBytes = 1024 * 1024
 const chunkBytes = 256 * 1024
 
-const maxReadings = 8
+/** The largest number of times that a file is read again because it changed. */
+const maxRereads = 8
 
 export const hashOnlySink: ContentSink<never> = {
   file: blobId,
@@ -241,7 +242,7 @@ const draftOf = (
 const unreadableLink: Fault = {
   _tag: "IoError",
   code: "ENOTSUP",
-  detail: "the entry is a link, and this filesystem cannot read links"
+  detail: "the entry is a symlink, and this filesystem cannot read symlinks"
 }
 
 const linkAt = (port: Backend, path: FsPath): Effect.Effect<string | undefined, Fault> =>
@@ -386,7 +387,7 @@ const walkTree = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOpt
       }
     }
   }
-  /** Copies a directory with everything below it from the previous scan, if nothing changed. Returns false otherwise. */
+  /** Copies a directory and everything below it from the previous scan, if nothing changed or is excluded. */
   const takeWhole = (here: DirectoryDraft, segment: string, node: DirectoryNode): boolean => {
     const counts = excludes === undefined ? unchanged?.whole(node) : undefined
     if (counts === undefined) return false
@@ -396,7 +397,7 @@ const walkTree = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOpt
     directories += counts.directories + 1
     return true
   }
-  /** Records the children that need no further read. Returns the symlinks, whose targets must be read. */
+  /** Records the children, and lists the files to read. Returns the symlinks whose targets must be read. */
   const take = (here: DirectoryDraft, children: ReadonlyArray<ScannedChild>): ReadonlyArray<ScannedChild> | undefined => {
     let links: Array<ScannedChild> | undefined
     here.listedEntries = children.length
@@ -466,8 +467,8 @@ const readFile = <E>(port: Backend, path: FsPath, sink: ContentSink<E>): Effect.
   )
   const perform = performing(port, "Read")
   if (perform === undefined) return opened
-  const requestedCount = perform({ _tag: "Read", path, maxBytes: maxWholeFileBytes })
-  return Effect.flatMap(requestedCount, (whole): Effect.Effect<Read | undefined, Fault | E> => {
+  const performed = perform({ _tag: "Read", path, maxBytes: maxWholeFileBytes })
+  return Effect.flatMap(performed, (whole): Effect.Effect<Read | undefined, Fault | E> => {
     if (Option.isNone(whole)) return opened
     const { bytes, stat } = whole.value
     return Effect.succeed({ id: sink.file(bytes), sizeBytes: bytes.length, mode: stat.mode })
@@ -501,7 +502,7 @@ const readTwice = <E>(port: Backend, path: FsPath, sink: ContentSink<E>): Effect
 const keepsChanging = (path: FsPath): Fault => ({
   _tag: "IoError",
   path,
-  detail: "the file changes each time it is read; stop the program that writes to it, or exclude the file"
+  detail: "the file changes each time it is read; stop the program that writes to the file"
 })
 
 const readUnread = Effect.fnUntraced(function* <E>(
@@ -512,11 +513,11 @@ const readUnread = Effect.fnUntraced(function* <E>(
 ) {
   let unread: ReadonlyArray<ScannedChild> = draft.unread
   const hasStamps = port.history?._tag === "Directory"
-  for (let left = maxReadings; unread.length > 0; left--) {
+  for (let left = maxRereads; unread.length > 0; left--) {
     const readings: Array<readonly [child: ScannedChild, read: Read]> = []
     const gone = new Set<string>()
     // In the last attempts, read each file twice. The stamp of a busy file may change although its content does not.
-    const shouldReadTwice = left <= maxReadings / 2
+    const shouldReadTwice = left <= maxRereads / 2
     for (const child of unread) {
       const path = join(draft.path, child.segment)
       const reading = shouldReadTwice ? readTwice(port, path, sink) : readFile(port, path, sink)

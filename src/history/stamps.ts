@@ -26,9 +26,8 @@ export const isSameStamp = (a: Stamp, b: Stamp): boolean =>
   a.mode === b.mode
 
 /**
- * Returns `found`, the stamp of a directory in the listing of its parent, if the directory that was listed afterwards has the
- * same stamp and is on the disk `device`. Otherwise returns `undefined`, because a mount or a rename may have replaced the
- * directory.
+ * Returns `found`, the stamp of a directory in the listing of its parent. Returns `undefined` if the directory that was listed
+ * afterwards has another stamp, or is not on the disk `device`. A mount or a rename may then have replaced the directory.
  */
 export const listedStamp = (
   found: Stamp | undefined,

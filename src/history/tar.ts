@@ -21,7 +21,7 @@ import * as Codec from "./zip/codec.ts"
 import { Budget, checkLink, Draft, maxArchiveFileBytes, type NameRules, pathOf, refuse, tryArchive } from "./zip/names.ts"
 import type { Contents } from "./zip/reader.ts"
 import * as Spool from "./zip/spool.ts"
-import { readContent, type Item, streamExactSize, unsteady } from "./zip/survey.ts"
+import { changedWhileRead, type Item, readContent, streamExactSize } from "./zip/survey.ts"
 
 type Entry = Tar.Entry<ArchiveError | Fault>
 
@@ -64,12 +64,12 @@ const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream
 
 const refusedEntry = (error: Tar.TarError): Fault =>
   error.kind === "SizeMismatch"
-    ? unsteady("." as FsPath)
+    ? changedWhileRead("." as FsPath)
     : { _tag: "IoError", detail: `the entry cannot be archived: ${error.message}` }
 
 /**
- * Encodes a tar archive. Every entry has the modification time `now`, in milliseconds since 1970. `onEntry` is called at the
- * start of each entry.
+ * Encodes a tar archive. Every entry has the modification time `now`, in milliseconds since 1970. `onEntry` is called for
+ * each entry before its bytes.
  */
 export const bytes = (
   port: Backend,

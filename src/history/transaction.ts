@@ -71,7 +71,7 @@ const withRecord = <E>(
   )
 
 /** Reads the current time of each disk's clock from the modification time of a new file. */
-const readStartTimes = Effect.fnUntraced(function* (port: Backend, regions: ReadonlyArray<Region>, token: string) {
+const readDiskTimes = Effect.fnUntraced(function* (port: Backend, regions: ReadonlyArray<Region>, token: string) {
   const since = new Map<number, number>()
   for (const [index, region] of regions.entries()) {
     if (region.isFlat) continue
@@ -98,7 +98,7 @@ const tryTransaction = <E>(
     yield* makeStaging(port, regions, token)
     const digests = yield* stage(port, plan, token, goal, record.isRecorded)
     yield* copyAside(port, plan, token)
-    const since = record.isRecorded ? yield* readStartTimes(port, regions, token) : new Map<number, number>()
+    const since = record.isRecorded ? yield* readDiskTimes(port, regions, token) : new Map<number, number>()
     yield* Effect.uninterruptible(
       Effect.tap(record.recordStaged(digests, since), () => Effect.sync(() => void (state = "forward")))
     )
@@ -163,8 +163,8 @@ const recordCrossDevice = Effect.fnUntraced(function* (
  * Changes the tree `before` into the tree `after`, and touches only the differences. The caller must hold the lock of the
  * port's root.
  *
- * Fails with Mismatch if a content does not have the size or the id of its file. Fails with IoError if the rollback is
- * incomplete. After any other failure or interruption, nothing has changed.
+ * Fails with Mismatch if a content does not have the size or the id of its file. An incomplete rollback fails with IoError, or
+ * with the interruption that started the rollback. After any other failure or interruption, nothing has changed.
  */
 export const runTransaction = <E>(port: Backend, goal: TransactionGoal<E>): Effect.Effect<void, Fault | Mismatch | E> =>
   Effect.suspend(() => {

@@ -59,7 +59,7 @@ export const blobHasher = (size: number) => hasherOf("blob", size)
 const sameMode = (a: { readonly mode?: number | undefined }, b: { readonly mode?: number | undefined }): boolean =>
   a.mode === undefined || b.mode === undefined || a.mode === b.mode
 
-/** Tests whether two nodes are equal. For directories, the entries are not compared. */
+/** Tests whether two nodes are equal. An unknown mode equals every mode. The entries of directories are not compared. */
 export const isSameNode = (a: Node, b: Node): boolean => {
   if (a.kind === "symlink") return b.kind === "symlink" && a.target === b.target
   if (b.kind === "symlink" || !sameMode(a, b)) return false

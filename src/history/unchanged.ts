@@ -27,9 +27,7 @@ export interface Counts {
 }
 
 export interface Unchanged {
-  /** Tests whether the stamp of the directory itself is unchanged. */
-  readonly isSame: (directory: DirectoryNode) => boolean
-  /** Tests whether the stamps of the directory and of all its entries are unchanged. */
+  /** Tests whether the stamps of the directory and of all its entries, including subdirectories, are unchanged. */
   readonly isListed: (directory: DirectoryNode) => boolean
   /** Counts the entries below a directory if none of them changed; otherwise returns `undefined`. */
   readonly whole: (directory: DirectoryNode) => Counts | undefined
@@ -198,7 +196,7 @@ const judge = (visited: ReadonlyArray<Visited>, states: ReadonlyMap<DirectoryNod
     }
     if (whole !== undefined) wholes.set(directory, whole)
   }
-  return { isSame, isListed: (directory) => listed.has(directory), whole: (directory) => wholes.get(directory) }
+  return { isListed: (directory) => listed.has(directory), whole: (directory) => wholes.get(directory) }
 }
 
 /**

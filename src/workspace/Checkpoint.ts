@@ -29,34 +29,6 @@ import { randomUUID } from "../runtime/node.ts"
 import * as SessionModule from "./Session.ts"
 import type { Operations as Session, SessionSnapshot } from "./Session.ts"
 
-/** @since 0.1.0 */
-interface ExternalFsSnapshotService {
-  /**
-   * A ZIP archive from `Archive.exportBytes`. A tar archive, with or without gzip, is accepted too. The array must not be
-   * changed.
-   */
-  readonly data: Uint8Array
-}
-
-const slice: Slice<ExternalFsSnapshotService> = makeSlice(
-  "ExternalFsSnapshot",
-  Schema.Struct({ data: Schema.Uint8ArrayFromBase64 }),
-  { reduce: replaceLatest }
-)
-
-const capture = (session: Pick<Session, "set">, fs: Algebra): Effect.Effect<void, ArchiveError | FsError | SessionError> =>
-  Effect.flatMap(withExclusiveLock(fs.port, keepBytesOf(fs)), (data) => session.set(slice, { data }))
-
-const isZip = (bytes: Uint8Array): boolean => bytes[0] === 0x50 && bytes[1] === 0x4b
-
-const restore = (session: Pick<Session, "latest">, fs: Algebra): Effect.Effect<boolean, ArchiveError | FsError> =>
-  Effect.flatMap(session.latest(slice), (latest) => {
-    if (Option.isNone(latest)) return Effect.succeed(false)
-    // Copy the bytes, so that no other code changes them between the check and the use.
-    const bytes = latest.value.data.slice()
-    return Effect.as(isZip(bytes) ? bringBackBytesOf(fs, bytes) : importTarOf(fs, Stream.succeed(bytes)), true)
-  })
-
 // Locks the filesystem before the session, in the same order as calls that reach the session through the filesystem. Steps that
 // can fail come before any visible change.
 
@@ -68,8 +40,6 @@ interface SessionWithSnapshots {
 type Unmask = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 const keepMasked: Unmask = (effect) => effect
-
-const sliceService: Slice<FilesystemSnapshot> = makeSlice("FilesystemSnapshot", FilesystemSnapshot)
 
 /**
  * Runs `work` while no other caller changes the session or the filesystem. `work` is uninterruptible, and receives a function
@@ -160,14 +130,6 @@ const restoreBoth = Effect.fnUntraced(function* (
   if (Exit.isFailure(restoreExit)) return yield* Effect.failCause(restoreExit.cause)
 })
 
-const restoreToSnapshot = (
-  sessionWithSnapshots: SessionWithSnapshots,
-  target: SessionSnapshot
-): Effect.Effect<void, SnapshotRestoreError | SessionError> =>
-  holdBoth(sessionWithSnapshots, (unmask) =>
-    restoreBoth(sessionWithSnapshots, target, target.items(sliceService).at(-1), unmask)
-  )
-
 const unknownCheckpoint = (id: string): SessionError =>
   new SessionError({ operation: "rollback", reason: "unknown", detail: `there is no checkpoint ${JSON.stringify(id)}` })
 
@@ -186,11 +148,11 @@ const makeService = (sessionWithSnapshots: SessionWithSnapshots): Operations => 
     added: FilesystemSnapshot | undefined,
     removed: FilesystemSnapshot | undefined
   ): Effect.Effect<void, SessionError> =>
-    Effect.flatMap(session.all(sliceService), (before) => {
+    Effect.flatMap(session.all(FilesystemSnapshots), (before) => {
       const rest = removed === undefined ? before : before.filter(({ snapshotId }) => snapshotId !== removed.snapshotId)
       return added === undefined && rest.length === before.length
         ? Effect.void
-        : session.set(sliceService, ...rest, ...(added === undefined ? [] : [added]))
+        : session.set(FilesystemSnapshots, ...rest, ...(added === undefined ? [] : [added]))
     })
 
   const takeCheckpoint = Effect.fnUntraced(function* (
@@ -200,13 +162,13 @@ const makeService = (sessionWithSnapshots: SessionWithSnapshots): Operations => 
   ): Effect.fn.Return<Taken, SnapshotError | SessionError> {
     const old = all.get(id)
     const filesystem = yield* captureFilesystem(sessionWithSnapshots, { tag: id, isPassing }, isKnown, unmask)
-    const before = yield* session.all(sliceService)
+    const before = yield* session.all(FilesystemSnapshots)
     const completeTake = Effect.gen(function* () {
       if (!isPassing) yield* updateRecord(filesystem, old?.filesystem)
       return yield* session.snapshot(id)
     })
     const undoTake = Effect.andThen(
-      Effect.ignoreCause(session.set(sliceService, ...before)),
+      Effect.ignoreCause(session.set(FilesystemSnapshots, ...before)),
       forgetSnapshot(sessionWithSnapshots, filesystem)
     )
     const taken: Taken = Object.freeze({ id, filesystem, session: yield* Effect.onError(completeTake, () => undoTake) })
@@ -307,7 +269,7 @@ export interface Operations {
   /** The checkpoints in the order in which they were taken. */
   readonly list: Effect.Effect<ReadonlyArray<Taken>>
   /**
-   * Runs the effect. If it fails, dies or is interrupted, restores the session and the filesystem. Log slices are not restored.
+   * Runs the effect. If the effect fails, dies or is interrupted, restores the session and the filesystem, except log slices.
    *
    * No other caller changes the session or the filesystem before the effect ends. If the restore fails, its cause is added to
    * the cause of the effect.
@@ -333,7 +295,7 @@ export class Checkpoint extends Context.Service<Checkpoint, Operations>()("fs-al
  *
  * @since 0.1.0
  */
-export const FilesystemSnapshots: Slice<FilesystemSnapshot> = sliceService
+export const FilesystemSnapshots: Slice<FilesystemSnapshot> = makeSlice("FilesystemSnapshot", FilesystemSnapshot)
 
 /**
  * Returns the checkpoints of a session and a filesystem. `snapshots` must be the snapshots of the filesystem. Fails with
@@ -393,10 +355,23 @@ export const rollbackTo = (
   session: SessionModule.Operations,
   snapshot: SessionModule.SessionSnapshot,
   snapshots: Snapshots
-): Effect.Effect<void, SnapshotRestoreError | SessionError> => restoreToSnapshot({ session, snapshots }, snapshot)
+): Effect.Effect<void, SnapshotRestoreError | SessionError> => {
+  const both = { session, snapshots }
+  return holdBoth(both, (unmask) => restoreBoth(both, snapshot, snapshot.items(FilesystemSnapshots).at(-1), unmask))
+}
 
-/** @since 0.1.0 */
-export type ExternalFsSnapshot = ExternalFsSnapshotService
+/**
+ * A whole filesystem as one archive.
+ *
+ * @since 0.1.0
+ */
+export interface ExternalFsSnapshot {
+  /**
+   * A ZIP archive from `captureExternal` or `Archive.exportBytes`. A tar archive, with or without gzip, is accepted too. The
+   * array must not be changed.
+   */
+  readonly data: Uint8Array
+}
 
 /**
  * The slice that contains a whole filesystem as an archive, for sessions that are saved without their filesystem. In JSON the
@@ -404,18 +379,27 @@ export type ExternalFsSnapshot = ExternalFsSnapshotService
  *
  * @since 0.1.0
  */
-export const ExternalFsSnapshot: Slice<ExternalFsSnapshot> = slice
+export const ExternalFsSnapshot: Slice<ExternalFsSnapshot> = makeSlice(
+  "ExternalFsSnapshot",
+  Schema.Struct({ data: Schema.Uint8ArrayFromBase64 }),
+  { reduce: replaceLatest }
+)
 
 /**
  * Stores the current tree of the filesystem in `ExternalFsSnapshot`, and replaces an earlier archive. Fails as
- * `Archive.exportBytes` does.
+ * `Archive.exportBytes` or `set` of the session does.
  *
  * @since 0.1.0
  */
 export const captureExternal = (
   session: SessionModule.Operations,
   filesystem: Algebra
-): Effect.Effect<void, ArchiveError | FsError | SessionError> => capture(session, filesystem)
+): Effect.Effect<void, ArchiveError | FsError | SessionError> =>
+  Effect.flatMap(withExclusiveLock(filesystem.port, keepBytesOf(filesystem)), (data) =>
+    session.set(ExternalFsSnapshot, { data })
+  )
+
+const isZip = (bytes: Uint8Array): boolean => bytes[0] === 0x50 && bytes[1] === 0x4b
 
 /**
  * Restores the filesystem from `ExternalFsSnapshot`. Returns false if the slice is empty. Fails as `Archive.importBytes` does,
@@ -426,4 +410,11 @@ export const captureExternal = (
 export const restoreExternal = (
   session: SessionModule.Operations,
   filesystem: Algebra
-): Effect.Effect<boolean, ArchiveError | FsError> => restore(session, filesystem)
+): Effect.Effect<boolean, ArchiveError | FsError> =>
+  Effect.flatMap(session.latest(ExternalFsSnapshot), (latest) => {
+    if (Option.isNone(latest)) return Effect.succeed(false)
+    // Copy the bytes, so that no other code changes them between the check and the use.
+    const bytes = latest.value.data.slice()
+    const restored = isZip(bytes) ? bringBackBytesOf(filesystem, bytes) : importTarOf(filesystem, Stream.succeed(bytes))
+    return Effect.as(restored, true)
+  })

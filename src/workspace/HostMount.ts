@@ -36,8 +36,8 @@ export const plan = (mounts: ReadonlyArray<HostMount>, options: Options): Effect
 /**
  * Copies all mounts into the filesystem, and returns the copied entries of each mount.
  *
- * After a failure or an interruption, the filesystem is unchanged. If the process is killed, the next process that opens
- * the filesystem completes or discards the copy.
+ * After a failure or an interruption, the filesystem is unchanged. If the process is killed during a copy to a disk of the host,
+ * the next process that opens the filesystem completes or discards the copy.
  *
  * Each file is copied as it was at one moment. The call fails if a file is unreadable, or is written, removed or replaced
  * during the copy. FIFOs, sockets and devices are never opened. Each file is read twice, with constant memory use. Requires

@@ -53,8 +53,8 @@ export interface SliceChanged {
 }
 
 /**
- * The items of all slices at one moment, and references to the data of participants. A participant is a component outside the
- * slices that is captured and restored with the session. A snapshot can be used only with its own session.
+ * The items of all state slices at one moment, and references to the data of participants. A participant is a component
+ * outside the slices that is captured and restored with the session. A snapshot can be used only with its own session.
  *
  * @since 0.1.0
  */
@@ -70,7 +70,7 @@ export interface SessionSnapshot {
 }
 
 /**
- * A session: its slices, its children, and the operations to snapshot, roll back, dump and reset them.
+ * A session: its slices, its children, and the operations to snapshot, roll back, save and reset a session.
  *
  * @since 0.1.0
  */
@@ -97,7 +97,7 @@ export interface Operations extends Slices {
    * changes nothing.
    */
   readonly dispatch: <A, E>(slice: Slice<A, E>, event: E) => Effect.Effect<void, SessionError>
-  /** Applies the event in one step to every installed slice that handles the event, and then emits the event on `events`. */
+  /** Applies the event in one step to every installed slice that handles the event, and emits the event on `events`. */
   readonly publish: (event: unknown) => Effect.Effect<void>
   /** The changes of the slices in order, from the time when the stream starts. No change is dropped. */
   readonly changes: Stream.Stream<SliceChanged>
@@ -131,7 +131,7 @@ export interface Operations extends Slices {
 
   /** Resets all slices, including logs, to their initial items, and resets the participants. Snapshots are kept. */
   readonly reset: Effect.Effect<void>
-  /** Returns a new session with the items of this session, but without parent, children, snapshots and participants. */
+  /** Returns a new session with the items of this session. Tags, parent, children, snapshots and participants are not copied. */
   readonly clone: (options?: Pick<Options, "id" | "tags">) => Effect.Effect<Operations, SessionError>
   /** Returns a new child of this session, with only the slices of `options`. A dump of the parent contains the child. */
   readonly child: (options?: Options) => Effect.Effect<Operations, SessionError>
@@ -150,8 +150,8 @@ export class Session extends Context.Service<Session, Operations>()("fs-algebra/
 /**
  * Returns a new session, which needs no scope.
  *
- * Fails with SessionError `invalid` if the id or the tags are invalid, and with `duplicateSlice` if two slices have the same
- * name.
+ * Fails with SessionError `invalid` if the id, a tag or the name of a slice is invalid. Fails with `duplicateSlice` if two
+ * slices have the same name.
  *
  * @example
  * ```ts
@@ -254,8 +254,8 @@ export const dumpSessionTree = <E = never>(
 export interface LoadTreeOptions<E = never> extends LoadOptions {
   /**
    * The filesystem to restore from the archive, if the dump has an archive. A filesystem that is part of the session, such as
-   * VfsState, does not exist before the load. Create it with the loaded session, and then restore `archive` with
-   * `section.snapshots`.
+   * VfsState, does not exist before the load. Create such a filesystem with the loaded session, and then restore `archive`
+   * with `section.snapshots`.
    *
    * @default nothing is restored
    */

@@ -38,8 +38,8 @@ import { VirtualFileSystem } from "./vfs/files.ts"
 import * as Port from "./vfs/port.ts"
 import * as Tree from "./vfs/tree.ts"
 
-// The first call creates the directory, and after a reset the next call does so. This module uses only directories that it
-// created, and never the path in the session's slice.
+// The option `start` or the first call creates the directory, and after a reset the next call creates a new directory. This
+// module uses only directories that it created, and never the path in the session's slice.
 
 interface MountSet {
   readonly mounts: ReadonlyArray<HostMount>

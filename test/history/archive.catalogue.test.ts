@@ -32,11 +32,6 @@ const seen = Effect.fnUntraced(function* (fs: Filesystem.Algebra) {
 })
 
 describe("an import of a hostile archive", () => {
-  it("is tested with at least 38 kinds of archives", () => {
-    assert.strictEqual(new Set(catalogue.map(({ title }) => title)).size, catalogue.length)
-    assert.isAtLeast(catalogue.length, 38)
-  })
-
   it.effect("succeeds for the same archive without its defect", () =>
     Effect.gen(function* () {
       const fs = Filesystem.make(yield* InMemory.make())
@@ -72,6 +67,7 @@ describe("an import of a hostile archive", () => {
         const fs = Filesystem.make(port)
         yield* planted(fs)
         const before = yield* seen(fs)
+        assert.isAtLeast(catalogue.length, 38)
         for (const { bytes, reason, title } of catalogue) {
           const all = bytes()
           const size = Math.max(1000, Math.ceil(all.length / 50))
@@ -122,7 +118,7 @@ describe("an import of an archive", () => {
     })
   )
 
-  it.effect("refuses paths that are too deep and names that are too long", () =>
+  it.effect("refuses paths that are too deep or too long", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* refusal(three(), { maxPathDepth: 2 }), 2)
       assert.strictEqual(yield* refusal(three(), { maxPathDepth: 1 }), "name")

@@ -210,7 +210,7 @@ describe("an archive that the same filesystem restores contains every entry, eve
       }).pipe(Effect.scoped)
     )
 
-    it.live(`if a checkpoint in a session made it, over ${kind}`, () =>
+    it.live(`if Checkpoint.captureExternal made it, over ${kind}`, () =>
       Effect.gen(function* () {
         const fs = yield* make(5)
         yield* grow(fs, 5)

@@ -325,6 +325,32 @@ describe("an import", () => {
       })
     )
   )
+
+  it.live("buffers a large stream in an unlinked file", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const fs = yield* memory()
+        yield* fs.writeBytes("noise", noise(9 * 1024 * 1024))
+        const bytes = yield* Archive.exportBytesOf(fs)
+        assert.isAbove(bytes.length, 9 * 1024 * 1024)
+        const spools = () => Fs.readdirSync(tmpdir()).filter((name) => name.startsWith("fs-algebra-spool-"))
+        const before = openDescriptors()
+        let during: ReadonlyArray<string> = []
+        const watched = Stream.concat(
+          Stream.fromIterable([bytes.subarray(0, 8_500_000), bytes.subarray(8_500_000)]),
+          Stream.suspend(() => {
+            during = spools()
+            return Stream.empty
+          })
+        )
+        const copy = yield* memory()
+        assert.strictEqual(yield* Archive.importZipOf(copy, watched), 1)
+        assert.deepStrictEqual(yield* shapeOf(copy), yield* shapeOf(fs))
+        assert.deepStrictEqual(during, [])
+        assert.strictEqual(openDescriptors(), before)
+      })
+    )
+  )
 })
 
 describe("an archive file on the host", () => {
@@ -406,32 +432,6 @@ describe("an archive file on the host", () => {
           "NotADirectory",
           at("file/a.zip")
         ])
-      })
-    )
-  )
-
-  it.live("that arrives as a large stream is buffered in an unlinked file", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const fs = yield* memory()
-        yield* fs.writeBytes("noise", noise(9 * 1024 * 1024))
-        const bytes = yield* Archive.exportBytesOf(fs)
-        assert.isAbove(bytes.length, 9 * 1024 * 1024)
-        const spools = () => Fs.readdirSync(tmpdir()).filter((name) => name.startsWith("fs-algebra-spool-"))
-        const before = openDescriptors()
-        let during: ReadonlyArray<string> = []
-        const watched = Stream.concat(
-          Stream.fromIterable([bytes.subarray(0, 8_500_000), bytes.subarray(8_500_000)]),
-          Stream.suspend(() => {
-            during = spools()
-            return Stream.empty
-          })
-        )
-        const copy = yield* memory()
-        assert.strictEqual(yield* Archive.importZipOf(copy, watched), 1)
-        assert.deepStrictEqual(yield* shapeOf(copy), yield* shapeOf(fs))
-        assert.deepStrictEqual(during, [])
-        assert.strictEqual(openDescriptors(), before)
       })
     )
   )

@@ -147,7 +147,7 @@ describe.runIf(ready)("the disk of a store", () => {
     })
   )
 
-  it.live("has space again after a snapshot is forgotten on a full disk", () =>
+  it.live("has space again after a snapshot is forgotten and collected on a full disk", () =>
     Effect.gen(function* () {
       const { first, here, one, room, second } = yield* twoOnFull
       yield* within(here, (snapshots) => Effect.andThen(snapshots.forget(second), snapshots.collect))

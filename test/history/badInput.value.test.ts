@@ -74,6 +74,7 @@ describe.runIf(hasGit)("a snapshot as a value", () => {
             for (const call of [
               snapshots.diff(edited),
               snapshots.view(edited),
+              snapshots.details(edited),
               snapshots.forget(edited),
               snapshots.fork(edited)
             ]) {

@@ -1,6 +1,6 @@
 /**
- * Exports random trees from every filesystem and imports each of them into every other filesystem. Each target still
- * contains the previous tree, so the import must replace that tree.
+ * Exports random trees from every filesystem and imports each of them into every filesystem. Each target still contains the
+ * previous tree, so the import must replace that tree.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"

@@ -98,7 +98,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("report a merge conflict, and nothing changes", () =>
+    it.live("report a merge conflict without a change, and can then be merged with `theirs`", () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const taken = yield* begin

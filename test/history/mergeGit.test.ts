@@ -102,7 +102,7 @@ saysNoGit("merges of trees beside git merge-tree")
 
 describe.runIf(hasGit)("merge, compared with git merge-tree,", () => {
   it.effect(
-    "reports a conflict where git reports a conflict, and otherwise gives the same tree",
+    "reports a conflict where git does, and otherwise gives the same tree or a conflict about a directory",
     () =>
       Effect.gen(function* () {
         const directory = mkdtempSync(join(tmpdir(), "fs-algebra-merge-"))

@@ -20,7 +20,7 @@ export interface Orders {
   readonly root: string
   /** The directory of git or of the named archives. */
   readonly store: string
-  readonly what: "restores" | "partial" | "snapshots" | "imports" | "rollbacks" | "named"
+  readonly what: "restores" | "snapshots" | "imports" | "rollbacks"
   /** The two snapshots as JSON, the two paths of archives, or the two names. */
   readonly two: readonly [string, string]
 }
@@ -52,12 +52,6 @@ const works: Record<Orders["what"], () => Effect.Effect<void, unknown>> = {
       const both = [yield* decode(two[0]), yield* decode(two[1])] as const
       yield* forever((turn) => snapshots.restore(both[turn % 2]!))
     }).pipe(Effect.provide(byGit)),
-  partial: () =>
-    Effect.gen(function* () {
-      const snapshots = yield* Snapshots.Snapshots
-      const both = [yield* decode(two[0]), yield* decode(two[1])] as const
-      yield* forever((turn) => snapshots.restore(both[turn % 2]!, { paths: ["d", "f0"] }))
-    }).pipe(Effect.provide(byGit)),
   snapshots: () =>
     Effect.gen(function* () {
       const snapshots = yield* Snapshots.Snapshots
@@ -81,11 +75,6 @@ const works: Record<Orders["what"], () => Effect.Effect<void, unknown>> = {
     Effect.gen(function* () {
       const named = yield* SnapshotStore.SnapshotStore
       yield* forever((turn) => named.rollback(two[turn % 2]!))
-    }).pipe(Effect.provide(byName)),
-  named: () =>
-    Effect.gen(function* () {
-      const named = yield* SnapshotStore.SnapshotStore
-      yield* forever((turn) => named.snapshot(two[turn % 2]!))
     }).pipe(Effect.provide(byName))
 }
 

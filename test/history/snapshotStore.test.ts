@@ -420,7 +420,7 @@ describe("a rollback", () => {
   )
 
   const forbidden: ReadonlyArray<readonly [what: string, options: CommonOptions]> = [
-    ["anything", { readOnly: true }],
+    ["any change", { readOnly: true }],
     ["writing", { allowWrite: false }],
     ["deleting", { allowDelete: false }]
   ]
@@ -735,7 +735,7 @@ describe("two processes that share a store of snapshots", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("remove only leftovers of dead processes, not files in use or of other users", () =>
+  it.live("remove only leftovers of dead processes, not files in use or of unknown processes", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       const ended = yield* working(directory, "ended", 1)

@@ -300,6 +300,18 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
+    it.live("are named by their ids in the tags of safety snapshots if they are safety snapshots", () =>
+      Effect.gen(function* () {
+        const [fs, snapshots] = [yield* Filesystem, yield* Service]
+        for (const tag of ["before restoring mine", "before importing files.zip"]) {
+          const taken = yield* snapshots.snapshot({ tag })
+          yield* fs.write("changed", tag)
+          const { safety } = yield* snapshots.restore(taken, { safety: true })
+          assert.strictEqual(safety!.tag, `before restoring ${taken.snapshotId}`)
+        }
+      }).pipe(Effect.provide(layer))
+    )
+
     it.live("are values that survive JSON", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service

@@ -776,7 +776,7 @@ describe("a process that is killed while it replaces one tree by another", () =>
 const isRoot = process.getuid?.() === 0
 if (!isRoot) {
   assert.isUndefined(process.env["FS_ALGEBRA_NO_SKIP"], "it needs root to become somebody else")
-  console.log("skipped: exchanges of another user, which need root: sudo npm test")
+  console.log("skipped: transactions of another user, which need root: sudo npm test")
 }
 
 describe.runIf(isRoot)("a process of another user", () => {

@@ -441,7 +441,7 @@ describe("a filesystem whose archive is in a session", () => {
     })
   )
 
-  it.effect("may be captured as a tar archive, with or without gzip", () =>
+  it.effect("is restored from a tar archive too, with or without gzip", () =>
     Effect.gen(function* () {
       const place = yield* directory
       Fs.writeFileSync(join(place, "a"), "from tar")

@@ -7,7 +7,6 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import { isDeepStrictEqual } from "node:util"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { type Algebra, Filesystem, make as makeFilesystem } from "../../src/filesystem/Filesystem.ts"
@@ -301,5 +300,3 @@ export const under = <A, E>(
     stepper.arm()
     return { exit, steps }
   })
-
-export const isEqual = isDeepStrictEqual

@@ -50,7 +50,8 @@ const isWriting = (name: string, [, flags]: ReadonlyArray<unknown>): boolean =>
   !name.startsWith("open") || (typeof flags === "string" ? /[wa+]/.test(flags) : typeof flags === "number" && (flags & 3) !== 0)
 
 /**
- * Simulates a process that ends at its nth changing system call. That call is half done, and the process makes no further call.
+ * Simulates a process that ends at its nth changing system call. A write writes half of its bytes, and every other call does
+ * nothing. All later changing calls fail too.
  */
 export const dying = <A, E, R>(nth: number, effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {

@@ -1,4 +1,4 @@
-/** Fails the nth system call that touches the disk, and counts the calls. */
+/** Counts system calls on the disk, and makes chosen calls fail. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import fs from "node:fs"

@@ -78,7 +78,7 @@ describe("a mount of a source outside of the allowed roots", () => {
     })
   )
 
-  it.live("is refused, as is any mount, if an allowed root is not a directory", () =>
+  it.live("is refused, as is any mount, if an allowed root is not the absolute path of a directory", () =>
     Effect.gen(function* () {
       const top = yield* machine({ "root/in": "in", file: "" })
       const root = join(top, "root")
@@ -283,7 +283,7 @@ describe("a source file that changes while it is copied", () => {
   ]
 
   for (const [what, act, reasons] of cases) {
-    it.live(`makes the mount fail, which copies nothing and reads nothing outside, if it ${what}`, () =>
+    it.live(`is copied with one complete content, or makes the mount fail without a change, if it ${what}`, () =>
       Effect.gen(function* () {
         let seen = 0
         for (const [operation, nth] of [
@@ -397,12 +397,10 @@ describe("a filesystem that refuses the mounted files", () => {
   it.live("does not need the permission to delete", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "new", "d/sub/b": "b" })
-      for (const options of [{ allowDelete: false }] as const) {
-        const top = yield* machine({ "d/a": "old" })
-        const fs = make(yield* PosixHost.make({ root: top, ...options }))
-        yield* HostMount.hydrate(fs, [{ hostPath: "d" }], { allowedRoots: [root] })
-        assert.deepStrictEqual(yield* pictureOf(fs), picture({ "d/a": "new", "d/sub/b": "b" }))
-      }
+      const top = yield* machine({ "d/a": "old" })
+      const fs = make(yield* PosixHost.make({ root: top, allowDelete: false }))
+      yield* HostMount.hydrate(fs, [{ hostPath: "d" }], { allowedRoots: [root] })
+      assert.deepStrictEqual(yield* pictureOf(fs), picture({ "d/a": "new", "d/sub/b": "b" }))
     })
   )
 })

@@ -330,7 +330,7 @@ describe("the fingerprint of mounts", () => {
     }
     assert.match(HostMount.fingerprint([plain]), /^[0-9a-f]{16}$/)
     assert.strictEqual(HostMount.fingerprint([plain]), HostMount.fingerprint([written]))
-    // The SHA-256 of "[]", for an empty list of mounts.
+    // The first 16 digits of the SHA-256 of "[]", for an empty list of mounts.
     assert.strictEqual(HostMount.fingerprint([]), "4f53cda18c2baa0c")
   })
 

@@ -22,7 +22,7 @@ type Pair = Effect.Success<ReturnType<typeof pair>>
 const dump = ({ filesystem, session }: Pair, top: string, withFilesystem = true) =>
   Session.dumpSessionTree(session, top, withFilesystem ? { filesystem } : {})
 
-/** Pairs of flags: the existing dump has an archive, and the new dump has one. */
+/** Two flags each: whether the old dump has an archive (`undefined` means no old dump), and whether the new dump has one. */
 const scenarios = [
   ["the first dump, with an archive", undefined, true],
   ["the first dump, without an archive", undefined, false],

@@ -305,7 +305,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("fails if no file can be written, and creates nothing", () =>
+  it.effect("fails if its files cannot be written or its session is a copy, and creates nothing", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -447,7 +447,7 @@ describe("a dump is loaded", () => {
     }
   }
 
-  it.effect("into the filesystem of a session", () =>
+  it.effect("with the slice that contains the filesystem of its session", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { session } = yield* pair("one")
@@ -543,7 +543,7 @@ describe("a dump is refused as input", () => {
     })
   )
 
-  it.effect("when its archive is missing, damaged or from another dump, and nothing changes", () =>
+  it.effect("when its archive is missing, has another checksum or is damaged, and nothing changes", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")

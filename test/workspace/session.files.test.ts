@@ -204,7 +204,7 @@ describe("a loaded session", () => {
 })
 
 describePodman("the directory of a session, with podman", () => {
-  it.live("the files of a session can be the working directory of a container", () =>
+  it.live("can be the working directory of a container", () =>
     Effect.gen(function* () {
       const { fs, session, state } = yield* workspace()
       yield* fs.write("in.txt", "from the session\n")

@@ -66,7 +66,7 @@ class Fake {
           })
         ),
       capture: Effect.gen({ self: this }, function* () {
-        assert.isAbove(this.holds, 0, "captured without being held")
+        assert.isAbove(this.holds, 0, "captured without its lock")
         yield* this.step("capture")
         const { value } = this
         this.kept++

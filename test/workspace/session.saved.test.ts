@@ -179,7 +179,7 @@ describe("a file is refused as a saved session", () => {
   const corrupt: ReadonlyArray<readonly [what: string, text: string | Uint8Array, says?: RegExp]> = [
     ["empty", ""],
     ["not JSON", "hello"],
-    ["cut", JSON.stringify(example).slice(0, -5)],
+    ["truncated", JSON.stringify(example).slice(0, -5)],
     ["two JSON texts", `${JSON.stringify(example)}\n${JSON.stringify(example)}`],
     ["NUL bytes", Buffer.alloc(1000)],
     ["not UTF-8", Buffer.concat([Buffer.from('{"schemaVersion":1,"x":"'), Buffer.from([0xff]), Buffer.from('"}')])],
@@ -260,8 +260,15 @@ describe("a file is refused as a saved session", () => {
       const newer = yield* refused(path, JSON.stringify({ schemaVersion: 2, everything: "else" }))
       assert.strictEqual(newer.reason, "version")
       assert.match(newer.message, /2.*1/)
-      const two = yield* Effect.flip(Session.load(path, { slices: [Notes, Slice.make("Notes", Schema.Int)] }))
-      assert.strictEqual(two.reason, "duplicateSlice")
+    })
+  )
+
+  it.effect("when two of the given slices have the same name", () =>
+    Effect.gen(function* () {
+      const { path } = yield* ground
+      Fs.writeFileSync(path, JSON.stringify(example))
+      const error = yield* Effect.flip(Session.load(path, { slices: [Notes, Slice.make("Notes", Schema.Int), Log] }))
+      assert.strictEqual(error.reason, "duplicateSlice")
     })
   )
 

@@ -47,14 +47,14 @@ const heard = <A, E>(session: Session.Operations, effect: Effect.Effect<A, E>) =
   )
 
 const bad: ReadonlyArray<readonly [what: string, id: string]> = [
-  ["nothing", ""],
+  ["an empty id", ""],
   ["a slash", "a/b"],
   ["a backslash", "a\\b"],
   ["one dot", "."],
   ["two dots", ".."],
   ["a NUL", "a\0"],
   ["a newline", "a\nb"],
-  ["C1 controls", "a\u0085"],
+  ["a C1 control", "a\u0085"],
   ["a lone surrogate", "a\ud800"],
   ["more than 200 characters", "x".repeat(201)],
   ["a number", 7 as unknown as string]
@@ -222,7 +222,7 @@ describe("the slices of a session", () => {
         }
       })
       yield* session.dispatch(Keeping, "a")
-      answered.push("behind our back")
+      answered.push("later")
       assert.deepStrictEqual(yield* session.all(Keeping), ["a"])
       assert.isFalse(Object.isFrozen(answered))
     })

@@ -27,7 +27,7 @@ const call = (fs: Algebra, name: string, input: unknown): Effect.Effect<ToolResu
 
 const patch = (...lines: ReadonlyArray<string>) => ({ patch: ["*** Begin Patch", ...lines, "*** End Patch"].join("\n") })
 
-describe("a restore into a directory of a session", () => {
+describe("an import into the directory of a session", () => {
   it.effect("renames the only file of a directory back, and keeps directories that were empty", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
@@ -41,7 +41,7 @@ describe("a restore into a directory of a session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("keeps the current files when any step fails", () =>
+  it.effect("keeps the current files when any rename fails", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       yield* fs.write("d/old.txt", "1")
@@ -71,7 +71,7 @@ describe("a restore into a directory of a session", () => {
   )
 })
 
-describe("tools that change several files in a directory of a session", () => {
+describe("tools that change several files in the directory of a session", () => {
   const files: Files = { "d/old.txt": "1\n2\n", "e/gone.txt": "x\n", "f/g/h.txt": "h", "a.txt": "one\n" }
 
   it.effect("rename the only file of a directory in a patch, and remove directories that become empty", () =>

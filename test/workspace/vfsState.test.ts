@@ -170,8 +170,8 @@ describe("the record of a file", () => {
       const calls: ReadonlyArray<readonly [string, Effect.Effect<unknown, unknown>]> = [
         ["create", fs.write("d/a", "2", { mode: "create" })],
         ["a stale version", fs.write("d/a", "2", { ifMatch: "0".repeat(64) })],
-        ["an edit of what is not there", fs.edit("d/a", { oldText: "none", newText: "x" })],
-        ["no permission", faulty([{ operation: "Write", fault: { _tag: "DiskFull" } }])(fs).write("n/b", "x")],
+        ["an edit of missing text", fs.edit("d/a", { oldText: "none", newText: "x" })],
+        ["a full disk", faulty([{ operation: "Write", fault: { _tag: "DiskFull" } }])(fs).write("n/b", "x")],
         ["a stream that dies", Stream.run(broken, fs.sink("d/a"))],
         ["a directory that is not empty", fs.delete("d")],
         ["a move onto something", Effect.andThen(fs.mkdir("e"), fs.move("d/a", "e"))]
@@ -303,7 +303,7 @@ describe("a path", () => {
     })
   )
 
-  it.effect("may have 16 segments of 80 characters under the limits of agents, and no more", () =>
+  it.effect("may have 16 segments and 80 characters in a segment under the limits of agents, and no more", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       const longest = Array.from({ length: 16 }, (_, i) => String.fromCharCode(97 + i).repeat(i === 0 ? 80 : 8)).join("/")

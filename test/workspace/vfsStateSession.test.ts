@@ -148,7 +148,7 @@ describe("the snapshots of a session:", () => {
 
   type Broken = { readonly _tag: string; readonly reason?: string }
 
-  /** Fails the nth system call, and returns its name if there was one. */
+  /** Makes the nth system call fail. Returns its name if it was reached, and whether `call` succeeded nevertheless. */
   const withFailing = Effect.fnUntraced(function* (
     nth: number,
     call: (session: Session.Operations) => Effect.Effect<unknown, Broken>
@@ -192,7 +192,7 @@ describe("the snapshots of a session:", () => {
     call: (session: Session.Operations) => Effect.Effect<unknown, Broken>,
     needed: ReadonlyArray<string>
   ) =>
-    it.effect(`any failing step of ${name} makes the call fail without a change`, () =>
+    it.effect(`any failing step of ${name} makes the call fail without a change, or has no effect`, () =>
       Effect.gen(function* () {
         const met = new Set<string>()
         for (let nth = 1; ; nth++) {
@@ -456,7 +456,7 @@ describe("filesystems of sessions", () => {
     })
   )
 
-  it.effect("are created immediately with mode 0700, or once at the first use if they are lazy", () =>
+  it.effect("have a directory with mode 0700, which exists immediately, or from the first use if they are lazy", () =>
     Effect.gen(function* () {
       const { place, state } = yield* workspace()
       assert.strictEqual(Fs.statSync(yield* state.rootPath).mode & 0o777, 0o700)
@@ -565,7 +565,7 @@ describe("leftovers of killed processes", () => {
       child.kill("SIGKILL")
       yield* Effect.promise(() => ended)
       assert.isTrue(Fs.existsSync(join(root, "held/file")))
-      // Directories of sections have names of the same form.
+      // The directories of agent sections have names of the same form, and are removed too.
       for (const purpose of ["workspace", "snapshots"]) {
         const signed = basename(root)
           .replace("vfs", purpose)

@@ -1,5 +1,5 @@
 /**
- * Encodes names, trees and commits of snapshots as git objects. A commit has no parents.
+ * Encodes the trees and commits of snapshots as git objects. A commit has no parents.
  *
  * The decoders accept only what the encoders write, so they reject most objects of other programs.
  */
@@ -200,7 +200,7 @@ const corrupt = (detail: string): Result.Result<never, StoreFault> => Result.fai
 
 const quoteName = (name: Buffer): string => JSON.stringify(name.toString())
 
-/** Decodes a tree. Fails with "corrupt" for a tree that `encodeTree` would not write. */
+/** Decodes a tree without its blob of modes. Fails with "corrupt" for a row or an order that `encodeTree` never writes. */
 export const decodeTree = (body: Buffer): Result.Result<DecodedTree, StoreFault> => {
   const entries = new Map<string, TreeEntry>()
   let modes: string | undefined
@@ -270,7 +270,7 @@ export interface Commit {
   readonly tree: string
   /** The creation time in whole milliseconds since 1970. */
   readonly createdAt: number
-  /** The message: any text without NUL, because git ends a message at NUL. */
+  /** The message. `encodeCommit` replaces NUL by U+FFFD, because git ends a message at NUL. */
   readonly message: string
 }
 

@@ -26,10 +26,10 @@ export interface Options {
   readonly maxWaste?: number | undefined
 }
 
-export interface CollectResult {
+interface CollectResult {
   /**
-   * The result. `busy`: another process collects garbage, so this call did nothing. `held`: packs were merged, but no object
-   * was removed, because another process holds the store.
+   * The result. `busy`: another collection is running, so this call did nothing. `held`: unreachable objects may remain,
+   * because the store was held or a reference was added.
    */
   readonly outcome: "done" | "busy" | "held"
   readonly freedBytes: number
@@ -41,11 +41,11 @@ const [forgottenThreshold, looseRefThreshold] = [16, 200] as const
 
 /**
  * The limit, in bytes, on the packs that one job rewrites. A merge of too many packs may rewrite a quarter of all bytes, if
- * that is more.
+ * that is more. A job always takes one pack, even a larger one.
  */
 const minBatchBytes = 64 * 2 ** 20
 
-/** The age in milliseconds after which an unchanged temporary file or lock is a leftover. */
+/** The age in milliseconds after which an unchanged temporary file, lock or incomplete pack is a leftover. */
 const leftoverAgeMillis = 3_600_000
 
 const lstatIfPresent = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
@@ -98,8 +98,8 @@ const isLeftover = (packDirectory: string, name: string, now: number, isHeld: bo
   if (/^(?:tmp_|\.tmp-)/.test(name)) return isOld(path, now)
   const [, stem, ending] = /^(pack-[0-9a-z]+)\.(idx|pack|rev|bitmap|mtimes)$/.exec(name) ?? []
   if (stem === undefined) return false
-  // Remove an index without its pack, because readers would expect objects that no longer exist. Keep a recent pack without an
-  // index, because its writer may still add the index.
+  // An index without its pack is a leftover, because writers publish the pack first. Keep a recent pack without an index,
+  // because its writer may still add the index.
   if (ending === "idx") return lstatIfPresent(join(packDirectory, `${stem}.pack`)) === undefined
   return lstatIfPresent(join(packDirectory, `${stem}.idx`)) === undefined && isOld(path, now)
 }
@@ -119,7 +119,7 @@ const removeLeftovers = ({ directory, packDirectory }: Store, ownLock: Turns.Sto
 
 /**
  * Removes leftovers while new holders wait, because the temporary pack of a new holder looks like a leftover. Returns whether
- * another process holds the store.
+ * the store is held.
  */
 const removeLeftoversExclusively = (store: Store, self: Turns.StoreLock): Effect.Effect<boolean, StoreFault> =>
   Effect.acquireUseRelease(
@@ -286,8 +286,8 @@ const removePack = (packDirectory: string, { name }: Pack): void => {
 }
 
 /**
- * Calls `run` while new holders wait. Returns false and does not call `run` if another process holds the store, or if a
- * reference was added after `tips` was read.
+ * Calls `run` while new holders wait. Returns false and does not call `run` if the store is held, or if a reference was
+ * added after `tips` was read.
  */
 const runWithoutHolders = (
   { store, tips, ownLock: self }: CollectionRun,
@@ -432,7 +432,7 @@ const subtractCounted = (directory: string, countedRemovals: number): void => {
 /**
  * Collects garbage in the store. An interruption leaves the store intact.
  *
- * Fails with "corrupt" if an object that a snapshot needs is missing, and then removes nothing.
+ * If the store is not held, fails with "corrupt" if an object that a snapshot needs is missing. Unreachable objects then stay.
  */
 export const collect = (store: Store, options: Options = {}): Effect.Effect<CollectResult, StoreFault> =>
   Effect.acquireUseRelease(

@@ -32,8 +32,8 @@ export interface PackWriter {
   ) => Effect.Effect<string, E | SizeMismatch | StoreFault, R>
   readonly has: (id: string) => boolean
   /**
-   * Publishes the pack for git and returns its name, `pack-…`. Returns `undefined` if the pack is empty. A failure leaves no
-   * files.
+   * Publishes the pack for git and returns its name, `pack-…`. Returns `undefined` if the pack is empty. A failure before
+   * the publication leaves no files.
    */
   readonly finish: Effect.Effect<string | undefined, StoreFault>
   /** Removes all files. Does nothing after `finish`. */
@@ -46,7 +46,7 @@ export interface SizeMismatch {
   readonly actual: number
 }
 
-export interface PackOptions {
+interface PackOptions {
   /** True if `finish` waits until the data is on the disk. @default true */
   readonly isDurable?: boolean | undefined
   /** The smallest offset that the index stores in 64 bits. @default 2 GiB */
@@ -79,7 +79,7 @@ const writeAll = (descriptor: number, bytes: Uint8Array, position: number): void
   for (let at = 0; at < bytes.length;) at += Fs.writeSync(descriptor, bytes, at, bytes.length - at, position + at)
 }
 
-/** Returns a name in the form of git's own temporary files, so that git removes the file of a killed process. */
+/** Returns a name in the form of git's own temporary files. A collection removes the file of a killed process by its name. */
 const temporaryName = (kind: "pack" | "idx"): string => `tmp_${kind}_${randomBytes(8).toString("hex")}`
 
 const makePart = (path: string) => {

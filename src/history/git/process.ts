@@ -80,7 +80,7 @@ const settings: ReadonlyArray<string> = [
 
 const globalArguments = ["--no-pager", "--literal-pathspecs", ...settings.flatMap((setting) => ["-c", setting])]
 
-/** Returns the whole environment of git. Omits HOME, because git before 2.32 ignores GIT_CONFIG_GLOBAL. */
+/** Returns the environment variables of every git process. Omits HOME, because git before 2.32 ignores GIT_CONFIG_GLOBAL. */
 const environmentOf = (path: string): NodeJS.ProcessEnv => ({
   PATH: path,
   LC_ALL: "C",
@@ -226,7 +226,7 @@ const runWith = (
     Effect.gen(function* () {
       const running = yield* startProcess(self, [...leadingArguments, ...args], cwd, options.objects)
       const { end, inputError, stdout } = yield* runToEnd(running, options)
-      if (end.code !== 0 || end.error !== undefined) return yield* Effect.fail(toStartFault(self, cwd, args[0]!, end))
+      if (end.code !== 0 || end.error !== undefined) return yield* Effect.fail(toRunFault(self, cwd, args[0]!, end))
       if (inputError !== undefined)
         return yield* Effect.fail(storeFault("io", `git ${args[0]!} did not receive all of its input`))
       return { stdout }
@@ -234,7 +234,7 @@ const runWith = (
   )
 
 /** Converts the failure of a git process to a fault. ENOENT means that the program or the directory is missing. */
-const toStartFault = ({ program }: Program, cwd: string, command: string, end: End): StoreFault => {
+const toRunFault = ({ program }: Program, cwd: string, command: string, end: End): StoreFault => {
   if (end.error?.code !== "ENOENT") return failureOf(command, end)
   return Fs.existsSync(cwd)
     ? storeFault("gitMissing", `${program} no longer exists; ${install}`)

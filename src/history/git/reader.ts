@@ -1,8 +1,9 @@
 /**
- * Reads objects through `git cat-file --batch`. The first read starts the process, and later reads use the same process.
+ * Reads objects through `git cat-file --batch`. The first read starts the process, and later reads use the same process,
+ * because starting a process takes longer than reading a hundred objects. Sizes have a process of their own, and so has each
+ * stream.
  *
- * Starting a process takes longer than reading a hundred objects. Every object is checked against its id, because the store may
- * be damaged, or an attacker may have prepared it.
+ * Every content is checked against its id, because the store may be damaged, or an attacker may have prepared it.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -377,7 +378,7 @@ const maxUnsizedFiles = 2000
 
 /**
  * Loads the whole tree below an id. Reuses the nodes of `known` that have the same ids, without reading them again. Fails
- * with "budget" beyond `maxEntries`.
+ * with "budget" if the other directories have more than `maxEntries` entries.
  */
 export const load = Effect.fnUntraced(function* (
   reader: Reader,

@@ -1,7 +1,7 @@
 /**
  * A store of snapshots: a bare git repository that belongs to one user and is outside every workspace.
  *
- * An attacker may have prepared the directory, so each use begins with a check. A file that could redirect git, or make git run
+ * An attacker may have prepared the directory, so `open` checks it. A file that could redirect git, or make git run
  * a program, must be absent or have exactly the content that this module writes.
  */
 import * as Effect from "effect/Effect"
@@ -40,7 +40,7 @@ export interface Snapshots {
   /** Creates a reference. Fails with "refused" if the id exists, and with "corrupt" if the commit is not in the store. */
   readonly put: (id: string, commit: string) => Effect.Effect<void, StoreFault>
   readonly get: (id: string) => Effect.Effect<string | undefined, StoreFault>
-  /** The undamaged snapshots, sorted by creation time and then by id. */
+  /** The snapshots whose commits are intact, sorted by creation time and then by id. */
   readonly list: Effect.Effect<ReadonlyArray<Entry>, StoreFault>
   /** The snapshots whose commit is missing or has a format that this library does not write. The contents are not checked. */
   readonly damaged: Effect.Effect<ReadonlyArray<Damaged>, StoreFault>
@@ -94,7 +94,7 @@ const configText = `; A store of snapshots, made by fs-algebra. It is not used a
 
 const directories = ["objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/snapshots", "turns"]
 
-/** The files that a store must not contain, because they add foreign objects, hide parents of commits, or replace objects. */
+/** The files that a store must not contain, because they configure git, add foreign objects, or hide or replace objects. */
 const forbiddenFiles = [
   "commondir",
   "config.worktree",
@@ -126,7 +126,7 @@ export const attempt = <A>(directory: string, run: () => A): Effect.Effect<A, St
 
 const lstatIfPresent = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
 
-/** Creates a directory for this user only, regardless of the umask. */
+/** Creates a directory for this user only, regardless of the umask. Keeps an existing directory. */
 const makeDirectory = (path: string): void => {
   try {
     Fs.mkdirSync(path, { mode: 0o700 })
@@ -143,8 +143,8 @@ const writeText = (directory: string, name: string, text: string): void => {
 }
 
 /**
- * Writes the files of a new store, the config last. Git does not accept a directory without a config as a repository, and
- * `open` completes such a directory.
+ * Writes the files of a new store. The config is last, because `open` completes a directory without a config, and checks a
+ * directory with a config.
  */
 const initialize = (directory: string): void => {
   for (const name of directories) makeDirectory(join(directory, name))
@@ -294,7 +294,7 @@ interface CommitsRead {
 }
 
 /**
- * Returns a function that reads the commits of references. The function reads each commit once, because an object never
+ * Returns a function that reads the commits of references. The function caches intact commits, because an object never
  * changes.
  */
 const makeCommitReader = (commitOf: Store["commit"]) => {
@@ -413,7 +413,7 @@ const makeStats = (git: Process.Git): Store["stats"] =>
     }
   })
 
-/** The milliseconds between two checks for a remover, and the maximum number of checks. The wait fails after 30 seconds. */
+/** The milliseconds between two checks for a remover, and the maximum number of checks: at least 30 seconds. */
 const [pollMillis, maxPolls] = [5, 6000] as const
 
 const waitForRemovers = (directory: string, ownLock: Turns.StoreLock): Effect.Effect<void, StoreFault> =>

@@ -25,7 +25,7 @@ export const acquire = (store: string, role: Role): StoreLock => lock.add(direct
 
 export const release = lock.remove
 
-/** Returns the file name of a lock that another process holds in this role, or `undefined` if no process does. */
+/** Returns the file name of a lock in this role other than `self`, or `undefined` if there is none. */
 export const findOther = (store: string, role: Role, self: StoreLock): string | undefined =>
   lock.others(directoryOf(store), self, role).at(-1)?.name
 

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { whyInvalidFileName } from "../../model/fileName.ts"
 import { codeOf } from "../../model/realms.ts"
-import { Buffer as BufferType } from "../../runtime/buffer.ts"
+import { Buffer } from "../../runtime/buffer.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import { unlinkQuietly } from "../../runtime/host.ts"
 import { basename, createHash, Fs, FsPromises, isAbsolute, join, resolve, sep } from "../../runtime/node.ts"
@@ -20,14 +20,14 @@ import { type StoreFault, storeFault } from "../errors.ts"
 
 const suffix = ".fs.zip"
 
-/** The longest file name, in bytes, that every disk accepts. */
+/** The longest file name, in bytes, on most disks. */
 const maxNameBytes = 255
 const maxIdBytes = maxNameBytes - suffix.length
 
 export const whyInvalidId = (id: string): string | undefined => {
   const why = whyInvalidFileName(id)
   if (why !== undefined) return why
-  const length = BufferType.byteLength(id)
+  const length = Buffer.byteLength(id)
   return length > maxIdBytes ? `the id has ${length} bytes, but at most ${maxIdBytes} are allowed` : undefined
 }
 
@@ -43,8 +43,6 @@ const idOf = (name: string): string | undefined => {
 // filesystem. `{id}.jsonl` contains the SHA-256 of the archive. A store in the same directory lists and reads such an
 // archive, but never replaces or removes it.
 
-const archiveEnding = ".fs.zip"
-
 /** The flags that open a file without following a symlink or blocking on a pipe. */
 const readFlags = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
 
@@ -52,7 +50,7 @@ const chunkSize = 65_536
 
 /**
  * Passes the chunks of a file to `take` until `take` returns true. A chunk is valid only during the call. Returns false if the
- * file does not exist.
+ * path is not a file.
  */
 const readChunks = async (path: string, signal: AbortSignal, take: (piece: Buffer) => boolean): Promise<boolean> => {
   let handle: FsPromises.FileHandle
@@ -103,7 +101,7 @@ const isFile = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: f
 const dumpOf = (archive: string): Effect.Effect<string | undefined, unknown> =>
   Effect.tryPromise({
     try: async (signal) => {
-      const lines = `${archive.slice(0, -archiveEnding.length)}.jsonl`
+      const lines = `${archive.slice(0, -suffix.length)}.jsonl`
       if (!isFile(lines)) return undefined
       const hash = await hashOf(archive, signal)
       return hash !== undefined && (await containsText(lines, hash, signal)) ? basename(lines) : undefined
@@ -164,8 +162,8 @@ const whyUntrusted = (stat: Fs.BigIntStats): string | undefined => {
 }
 
 /**
- * Removes a trailing slash, because a path with a trailing slash follows a symlink. Keeps a path with `..`, which is refused
- * later.
+ * Removes a trailing slash, because a path with a trailing slash follows a symlink. Keeps a relative path or a path with
+ * `..`, which is refused later.
  */
 const normalizeDirectory = (directory: string): string =>
   typeof directory === "string" && isAbsolute(directory) && !directory.split(sep).includes("..")
@@ -193,8 +191,8 @@ export class SnapshotDirectory {
   }
 
   /**
-   * Opens the directory. During the scope no filesystem can be opened in the directory. Fails with "refused" if the
-   * directory violates the rules of `Options.directory`.
+   * Checks the directory, which need not exist yet. Once the directory is used, no filesystem can be opened in it during the
+   * scope. Fails with "refused" if the directory violates the rules of `Options.directory`.
    */
   static make(directory: string): Effect.Effect<SnapshotDirectory, StoreFault, Scope.Scope> {
     return Effect.acquireRelease(

@@ -79,7 +79,7 @@ export interface Options {
 }
 
 /**
- * A file in an archive.
+ * A file or a symlink in an archive.
  *
  * @since 0.1.0
  */
@@ -122,7 +122,7 @@ export interface Operations {
   /** Deletes a snapshot. Returns whether the snapshot existed. */
   readonly delete: (id: string) => Effect.Effect<boolean, SnapshotError>
   readonly manifest: (id: string) => Effect.Effect<Manifest | undefined, SnapshotError | ArchiveError>
-  /** Returns the files in the snapshot, in path order. Returns no files if the snapshot does not exist. */
+  /** Returns the files and symlinks in the snapshot, in path order. Returns an empty list if the snapshot does not exist. */
   readonly tree: (id: string) => Effect.Effect<ReadonlyArray<TreeEntry>, SnapshotError | ArchiveError>
   readonly file: (id: string, path: string) => Effect.Effect<string | undefined, SnapshotError | ArchiveError | FsError>
   /**

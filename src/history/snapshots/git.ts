@@ -189,7 +189,7 @@ const directoriesPerYield = 200
 
 const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** Saves a scan atomically. The old file stays if the process is killed during the call. */
+/** Saves a scan atomically. The old file stays if the call fails or the process is killed. Ignores failures. */
 const save = (directory: string, root: string, { packs, scan }: SavedScan): Effect.Effect<void> =>
   Effect.promise(async () => {
     const { tree, ...counts } = scan
@@ -242,7 +242,7 @@ const openDirectory = ([mode, id, directories, leaves, stamp]: DirectoryRow): Op
   }
 }
 
-/** Parses the lines of a saved scan into a tree. Throws if `save` did not write the lines. */
+/** Parses the lines of a saved scan into a tree. `save` must have written the lines. */
 const treeOf = async (text: ReadonlyArray<string>): Promise<DirectoryNode> => {
   const open: Array<OpenDirectory> = [openDirectory(JSON.parse(text[0]!) as DirectoryRow)]
   let at = 1
@@ -278,7 +278,7 @@ const readWhole = async (path: string): Promise<string> => {
   }
 }
 
-/** Returns the saved scan of this root. Returns `undefined` if no scan exists or another installation wrote it. */
+/** Returns the saved scan of this root. Returns `undefined` if there is none, or if this installation did not write the file. */
 const load = (directory: string, root: string): Effect.Effect<SavedScan | undefined> =>
   Effect.promise(async () => {
     try {

@@ -65,7 +65,11 @@ export interface RestoreOptions {
    * @default false
    */
   readonly safety?: boolean | undefined
-  /** True to scan the tree again after the restore, and to fail if the tree differs from the snapshot. @default false */
+  /**
+   * True to scan the tree again after the restore, and to fail if the tree differs from the snapshot. Ignored in memory.
+   *
+   * @default false
+   */
   readonly verify?: boolean | undefined
 }
 
@@ -103,8 +107,8 @@ export interface Details {
    */
   readonly filesChanged?: number | undefined
   /**
-   * The numbers of added and removed lines. `undefined` if `filesChanged` is `undefined`, or if counting would take too
-   * long.
+   * The numbers of added and removed lines. `undefined` for the first snapshot, if `filesChanged` is `undefined`, or if
+   * counting would take too long.
    */
   readonly linesAdded?: number | undefined
   readonly linesRemoved?: number | undefined
@@ -121,8 +125,8 @@ export interface Details {
  */
 export interface Operations {
   /**
-   * Takes a snapshot. Fails with SnapshotError `budget` for a tree that exceeds the limits, and with `refused` for a root
-   * that must not be captured.
+   * Takes a snapshot. Fails with SnapshotError `budget` for a tree that exceeds the limits, and with `refused` for a label
+   * that is not one line of at most 1,000 characters.
    */
   readonly snapshot: (options?: SnapshotOptions) => Effect.Effect<FilesystemSnapshot, SnapshotError>
   /** Restores the whole tree, or only `paths`. After a failure nothing has changed, except when `verify` fails. */
@@ -137,7 +141,7 @@ export interface Operations {
   /** The snapshots of this filesystem, in the order of creation. */
   readonly list: Effect.Effect<ReadonlyArray<FilesystemSnapshot>, SnapshotError>
   readonly forget: (snapshot: FilesystemSnapshot) => Effect.Effect<void, SnapshotError>
-  /** Runs the effect while no other caller can write. Restores the tree if the effect fails, dies or is interrupted. */
+  /** Runs the effect inside `exclusively`. Restores the tree if the effect fails, dies or is interrupted. */
   readonly transaction: <A, E, R>(
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R>
@@ -157,7 +161,7 @@ export interface Operations {
    * Merges the changes of a fork into this filesystem: a three-way merge by lines that applies all changes or none.
    *
    * The fork must come from a snapshot of this service. By default, fails with MergeConflicts if both sides changed the same
-   * lines or the same entry differently.
+   * entry, or the same or adjacent lines, differently.
    */
   readonly merge: (fork: Algebra, options?: MergeOptions) => Effect.Effect<MergeResult, SnapshotError | MergeConflicts>
   readonly details: (snapshot: FilesystemSnapshot) => Effect.Effect<Details, SnapshotError>

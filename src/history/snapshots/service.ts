@@ -20,7 +20,7 @@ import type { Change } from "../tree.ts"
 import { fork, MergeConflicts, mergeFork } from "./fork.ts"
 import type { Details, Operations, RestoreOptions, RestoreResult, TransactionSnapshotOptions } from "./operations.ts"
 import type { Label, Problem, StoredSnapshot, Strategy, TakeOptions } from "./strategy.ts"
-import { FilesystemSnapshot } from "./value.ts"
+import { FilesystemSnapshot, isSafety, safetyTag } from "./value.ts"
 
 // The statistics of a snapshot are computed on request, so that taking a snapshot stays fast.
 
@@ -235,7 +235,7 @@ const whyLabelRefused = (label: Label): string | undefined => {
  */
 const titleOf = ({ label, snapshot }: StoredSnapshot): string => {
   const { tag } = label
-  return tag === undefined || tag.length > 200 || tag.startsWith("before restoring ") ? snapshot.snapshotId : tag
+  return tag === undefined || tag.length > 200 || isSafety(label) ? snapshot.snapshotId : tag
 }
 
 export const make = (strategy: Strategy, port: Backend): Operations => {
@@ -257,8 +257,8 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
   const find = (snapshot: FilesystemSnapshot) => findSnapshot(strategy, port, snapshot)
 
   /**
-   * Takes the snapshot for a transaction. Removes the snapshot if the call is interrupted, because then no caller can remove
-   * it.
+   * Takes the snapshot for a transaction. Removes the snapshot if the call fails or is interrupted, because then no caller
+   * can remove the snapshot.
    */
   const takePassing = (label: Label, options: TakeOptions): Effect.Effect<StoredSnapshot, Problem> =>
     Effect.suspend(() => {
@@ -318,7 +318,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
       Effect.gen(function* () {
         const restored = strategy.restore(kept, { paths, dryRun, verify })
         if (safety !== true || dryRun === true) return { changes: yield* restored }
-        const before = yield* strategy.take({ tag: `before restoring ${titleOf(kept)}` }, { spared: kept })
+        const before = yield* strategy.take({ tag: safetyTag("restoring", titleOf(kept)) }, { spared: kept })
         // Keep the safety snapshot if the restore fails, because the user may need it.
         const changes = yield* restored
         if (changes.length > 0) return { changes, safety: before.snapshot }

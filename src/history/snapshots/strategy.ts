@@ -1,5 +1,5 @@
 /**
- * The interface of the three storage strategies for snapshots. A strategy fails with plain data; `service.ts` validates the
+ * The interface of the storage strategies for snapshots. A strategy fails with plain data; `service.ts` validates the
  * arguments and creates the errors.
  */
 import * as Effect from "effect/Effect"
@@ -26,7 +26,7 @@ export interface SnapshotProgress {
   /** The current phase. A restore writes after counting and reading. */
   readonly phase: "counting" | "reading" | "writing"
   readonly files: number
-  /** The number of bytes that were read; 0 in the phase `writing`. */
+  /** The number of bytes that were counted or read; 0 in the phase `writing`. */
   readonly bytes: number
   /** The number of bytes to read. It is absent until it is known. */
   readonly totalBytes?: number | undefined

@@ -2,7 +2,7 @@
 import * as Schema from "effect/Schema"
 
 /**
- * A snapshot as a value. A program can save the value, send it, and restore the snapshot in another process.
+ * A snapshot as a value, which a program can save and send. Another process with the same store can restore the snapshot.
  *
  * @since 0.1.0
  */
@@ -15,7 +15,7 @@ export class FilesystemSnapshot extends Schema.Class<FilesystemSnapshot>("fs-alg
    * `sha256:<hash>` for repositories.
    */
   commitRef: Schema.String,
-  /** The `info.root` of the filesystem. */
+  /** The root of the filesystem. For a directory on the host, its path without symlinks. */
   rootPath: Schema.String,
   /** The git directory of the store. */
   gitDir: Schema.optionalKey(Schema.String),
@@ -31,7 +31,7 @@ export const latest = "latest"
 
 export const safetyTag = (action: "restoring" | "importing", subject: string): string => `before ${action} ${subject}`
 
-export const isSafety = ({ tag }: FilesystemSnapshot): boolean =>
+export const isSafety = ({ tag }: { readonly tag?: string | undefined }): boolean =>
   tag !== undefined && /^before (restoring|importing) /.test(tag)
 
 /** Returns a function that shortens ids to a unique prefix of at least eight digits. */

@@ -25,7 +25,7 @@ export interface CaptureOrder {
 
 export interface CaptureReport {
   readonly _tag: "Captured"
-  /** The id of each file, or "" if the file could not be opened or its stamp differs from the stamp in the order. */
+  /** The id of each file, or "" if the file was not read, has refused hard links, or has another stamp than the order. */
   readonly ids: ReadonlyArray<string>
   /**
    * The offset in `bytes` at which each object ends. For a file without an object, the offset is the end of the

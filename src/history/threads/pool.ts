@@ -1,5 +1,5 @@
 /**
- * Threads that read, hash and compress many files with synchronous calls, in parallel on all cores.
+ * Threads that read, hash and compress many files with synchronous calls, in parallel on up to four cores.
  *
  * An order, which is one message to a thread, takes only a few milliseconds, so orders cannot be cancelled. Threads
  * start at the first order, and keep the program alive only while an order is pending. If a thread ends, its pending

@@ -116,9 +116,9 @@ export const withRetries = (step: Effect.Effect<void, Fault>): Effect.Effect<boo
   Effect.map(Effect.exit(Effect.retry(Effect.sandbox(step), { times: 2 })), Exit.isSuccess)
 
 /**
- * Copies an entry and then removes the original. A directory or symlink that the copy replaces is removed first. After a failure,
- * the original is complete and the copy is removed, or, if the original cannot be restored, the copy is kept. If the process is
- * killed, a partial copy may remain.
+ * Copies an entry and then removes the original. Unless both entries are files, an entry that the copy replaces is removed
+ * first. After a failure, the original is complete and the copy is removed. If the original cannot be restored, the copy is
+ * kept. If the process is killed, a partial copy may remain.
  */
 const moveByCopy = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, replace: boolean): Effect.Effect<void, Fault> =>
   Effect.uninterruptibleMask(

@@ -315,7 +315,7 @@ export const inspect = (port: Backend, { steps }: Plan): Effect.Effect<void, Fau
 
 // The staging directories are created first, are private to this user, and are removed at the end of every transaction.
 //
-// A staging directory stays only if it contains an entry that could not be restored.
+// A staging directory stays only if an entry could not be restored, or if the removal failed.
 
 const whileWritable = <A, E>(port: Backend, path: FsPath.FsPath, effect: Effect.Effect<A, E>): Effect.Effect<A, E | Fault> => {
   const { attributes } = port

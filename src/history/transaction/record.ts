@@ -23,7 +23,7 @@ export interface RecordPart {
   readonly steps: ReadonlyArray<Move>
   readonly modes: ReadonlyArray<ModeChange>
   readonly probes: ReadonlyArray<FsPath.FsPath>
-  /** The start of the transaction in milliseconds since 1970, by the clock of the root's disk. */
+  /** The time at which staging was complete, in milliseconds since 1970, by the clock of the root's disk. */
   readonly since: number | undefined
 }
 
@@ -255,8 +255,8 @@ export interface Record {
   readonly isRecorded: boolean
   readonly prepare: Effect.Effect<void, Fault>
   /**
-   * Completes the record before the first visible change. `digests` contains the digests of staged entries by slot, and
-   * `since` the start times by region, in milliseconds since 1970.
+   * Completes the record before the first visible change. `digests` contains the digests of staged entries by slot. `since`
+   * contains the time of each region at which staging was complete, in milliseconds since 1970.
    */
   readonly recordStaged: (
     digests: ReadonlyMap<number, StagedDigest>,

@@ -2,7 +2,7 @@
  * Settles the transactions of killed processes in, below and above a root, when the root is opened and on request.
  *
  * A transaction is completed or discarded if the rules permit its changes, and if its staged files match the record. Otherwise
- * the transaction is reported.
+ * the transaction stays. Either outcome is reported.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -37,10 +37,10 @@ import { isStagedEntry } from "./stage.ts"
 import { moveAside, openDirectories, putInPlace } from "./swap.ts"
 import { withRootLocks } from "./treeLock.ts"
 
-// Recovery discards the transaction of a killed process if no change was visible yet. Otherwise recovery completes the
-// transaction.
+// Recovery discards the transaction of a killed process if its staging was incomplete. Otherwise recovery completes the
+// transaction, even if the process was rolling back.
 //
-// An entry that changed after the start of the transaction stays, because another program changed the entry. Each staged
+// An entry that changed after the staging stays, because another program changed the entry. Each staged
 // entry is compared with the record first. If one entry differs, recovery changes nothing.
 
 const modifiedMillis = (stat: FileStat | undefined): number => stat?.modifiedAt?.epochMilliseconds ?? 0
@@ -48,7 +48,7 @@ const modifiedMillis = (stat: FileStat | undefined): number => stat?.modifiedAt?
 const statOf = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined, Fault> =>
   Effect.catchIf(locate(path, port.stat(path)), isGone, () => Effect.succeed(undefined))
 
-/** Tests whether anything in a directory has changed since the start of the transaction. Ignores times in the future. */
+/** Tests whether anything in a directory has changed since the time `since`. Ignores times in the future. */
 const hasChangedSince = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath, since: number) {
   const now = yield* Clock.currentTimeMillis
   const pending = [top]
@@ -182,7 +182,7 @@ const removeStaged = (port: Backend, part: RecordPart, token: string, isUnchange
     true
   )
 
-export interface OpenedRoot {
+interface OpenedRoot {
   readonly root: Transactions.Root
   readonly port: Backend
   readonly open: (path: string) => Effect.Effect<Backend, Fault, Scope.Scope>

@@ -185,8 +185,8 @@ interface StagedPath {
 }
 
 /**
- * Returns the stream with a check of its content. The stream fails at the first byte beyond the size of the file, or at the
- * end if the content does not match the file.
+ * Returns the stream with a check of its content. The stream fails when it exceeds the size of the file, or at the end if the
+ * content does not match the file.
  */
 const checkContent = <E>(
   content: Stream.Stream<Uint8Array, E>,

@@ -130,7 +130,9 @@ const applyAll = Effect.fnUntraced(function* (port: Backend, moves: Moves, token
 })
 
 const incompleteRollback = (cause: Cause.Cause<Fault | CrossDeviceRename>): Fault => ({
-  ...ioError("the change failed, and its rollback is incomplete; the next process that opens this root completes the rollback"),
+  ...ioError(
+    "the change failed, and its rollback is incomplete; if the root is on a disk of this host, open it again to complete the change"
+  ),
   cause
 })
 

@@ -62,7 +62,7 @@ const removeLock = (id: string): Effect.Effect<void> =>
     Effect.ensuring(Effect.sync(() => void Transactions.runningIds.delete(id)))
   )
 
-/** Returns the first record that blocks these roots. Removes the locks of dead processes. */
+/** Returns the first record that blocks these roots. Removes expired locks, and locks of dead processes, that come before. */
 const findBlockingRecord = Effect.fnUntraced(function* (
   own: string,
   held: ReadonlySet<string>,

@@ -47,7 +47,7 @@ export const identity: Transformer = {
 }
 
 /** A zlib transform that processes its input in steps. Only one caller at a time may use a pump. */
-export class ZlibPump implements Pumping {
+class ZlibPump implements Pumping {
   readonly #zlib: Transform
   #out: Array<Uint8Array> = []
   #failed: Broken | undefined
@@ -103,7 +103,7 @@ export class ZlibPump implements Pumping {
   }
 }
 
-export const makePump = (make: () => Transform): Effect.Effect<Pumping, never, Scope.Scope> =>
+const makePump = (make: () => Transform): Effect.Effect<Pumping, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => new ZlibPump(make())),
     (self) => Effect.sync(() => self.close())

@@ -25,7 +25,7 @@ const faultByCode: Readonly<Record<string, Fault>> = {
   EEXIST: { _tag: "NotADirectory" },
   ENOTDIR: { _tag: "NotADirectory" },
   EISDIR: notAFile,
-  // The error code for opening a FIFO or a socket.
+  // The error code for opening a socket.
   ENXIO: notAFile,
   EACCES: denied,
   EPERM: denied,

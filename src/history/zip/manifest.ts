@@ -152,7 +152,7 @@ export const write = ({ createdAt, fileCount, totalBytes, verbatim }: Manifest):
     )}\n`
   )
 
-/** The archive comment that marks a plain layout, if a reader could mistake the entries for the manifest layout. */
+/** The archive comment that marks a plain layout whose entries alone do not show the layout. */
 export const plainComment = "fs-algebra: plain"
 
 export const maxManifestBytes = 1024 * 1024

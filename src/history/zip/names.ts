@@ -1,7 +1,7 @@
 /**
  * The rules for names and symlinks in an archive.
  *
- * The reader and the writer share the rules, so the writer never writes an entry that the reader rejects. A violation throws an
+ * The reader and the writer share the rules, so a reader with the limits of the writer rejects no entry. A violation throws an
  * ArchiveError, which `tryArchive` converts to a failure of the effect.
  */
 import * as Effect from "effect/Effect"
@@ -31,7 +31,7 @@ export interface NameRules {
   readonly policy: FsPath.PathPolicy | undefined
 }
 
-/** The start of a name with a drive letter. On Windows, joining a path with such a name gives the name alone. */
+/** The start of a name with a drive letter. On Windows such a name leads out of the directory in which it is extracted. */
 const drivePattern = /^[a-z]:/i
 
 const whyInvalidName = (name: string): string | undefined => {
@@ -127,9 +127,7 @@ export class Budget {
   }
 }
 
-/**
- * Returns the largest size, in bytes, of an archive within the limits. Each entry has its name twice and some headers.
- */
+/** Returns an upper bound, in bytes, for an archive within the limits. Each entry has its name twice and some headers. */
 export const maxArchiveFileBytes = ({ maxArchiveBytes, maxArchiveEntries }: LimitsShape): number =>
   maxArchiveBytes * 1.01 + maxArchiveEntries * 32 * 1024 + 1024 * 1024
 

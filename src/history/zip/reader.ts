@@ -166,7 +166,7 @@ interface ContentChecker {
 /** The minimum number of entries for a check in threads. For fewer entries, starting the threads takes too long. */
 const minThreadedEntries = 256
 
-/** The maximum numbers of entries, and of their packed and unpacked bytes, that a thread checks at a time. */
+/** The numbers of entries, and of their packed and unpacked bytes, at which an order to a thread is complete. */
 const [entriesPerOrder, bytesPerOrder] = [128, 512 * 1024] as const
 
 const checkAlone = (entry: Entry, packed: Uint8Array): Effect.Effect<void, ArchiveError> =>
@@ -305,7 +305,7 @@ class Reader {
     })
   }
 
-  /** Reads the manifest before all other entries, because the rules depend on its version. */
+  /** Reads the manifest before all other entries, so that an unknown version is the first reported error. */
   #manifest(entries: ReadonlyArray<CentralEntry>): Effect.Effect<Manifest.Manifest | undefined, ArchiveError | Fault> {
     const listed = entries.find(({ name }) => name === Manifest.manifestName)
     if (listed === undefined) return Effect.succeed(undefined)

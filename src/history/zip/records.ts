@@ -1,8 +1,8 @@
 /**
  * Reads and writes the records of a ZIP archive.
  *
- * A read compares each field with all other fields that record the same fact. Unused bytes are an error, because two readers may
- * interpret them differently.
+ * A read compares the names, methods, sizes and checksums that an archive records several times. Unused bytes between entries
+ * are an error, because two readers may interpret such bytes differently.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

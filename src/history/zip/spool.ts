@@ -1,8 +1,8 @@
 /**
  * Byte sources with random access.
  *
- * A small stream is buffered in memory, and a larger stream in an unlinked file. So no file remains, however the program
- * ends.
+ * A small stream is buffered in memory, and a larger stream in an unlinked file. So no data remains on the disk, however the
+ * program ends.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

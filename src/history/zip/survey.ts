@@ -62,7 +62,7 @@ const entriesPerYield = 512
 const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory" || _tag === "NotAFile"
 
 /** Succeeds with `undefined` if the entry disappeared after it was listed. The archive skips such an entry. */
-export const undefinedIfGone = <A, E, R>(effect: Effect.Effect<A, E | Fault, R>): Effect.Effect<A | undefined, E | Fault, R> =>
+const undefinedIfGone = <A, E, R>(effect: Effect.Effect<A, E | Fault, R>): Effect.Effect<A | undefined, E | Fault, R> =>
   Effect.catch(effect, (error) =>
     typeof error === "object" && error !== null && "_tag" in error && isGone(error as Fault)
       ? Effect.succeed(undefined)
@@ -118,7 +118,7 @@ const checkChildren = (
 
 const targetAt = ({ links }: Backend, path: FsPath): Effect.Effect<string | undefined, ArchiveError | Fault> =>
   links === undefined
-    ? Effect.fail(refuse("link", "the entry is a link, and this filesystem cannot read links", path))
+    ? Effect.fail(refuse("link", "the entry is a symlink, and this filesystem cannot read symlinks", path))
     : Effect.catch(links.read(path), (fault) =>
         isGone(fault) || fault._tag === "InvalidArgument" ? Effect.succeed(undefined) : Effect.fail(located(fault, path))
       )
@@ -224,9 +224,14 @@ export type Content =
   | { readonly _tag: "Whole"; readonly bytes: Uint8Array; readonly isLent: boolean; readonly mode: number | undefined }
   | { readonly _tag: "Large"; readonly handle: Handle }
 
-const changedWhileRead = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "the file changed while it was read" })
+export const changedWhileRead = (path: FsPath): Fault => ({
+  _tag: "IoError",
+  path,
+  detail: "the file changed while it was read"
+})
 
-const maxReadings = 8
+/** The largest number of times that a small file is read again because its size changed. */
+const maxRereads = 8
 
 const readWhole = (port: Backend, path: FsPath, left: number): Effect.Effect<Content, Fault> =>
   Effect.flatMap(Read.wholeAt(port, path, maxWholeFileBytes), ({ bytes, isLent, stat }) => {
@@ -239,7 +244,7 @@ const readWhole = (port: Backend, path: FsPath, left: number): Effect.Effect<Con
 export const readContent = (port: Backend, path: FsPath) =>
   undefinedIfGone(
     Effect.catch(
-      Effect.mapError(readWhole(port, path, maxReadings), (fault) => located(fault, path)),
+      Effect.mapError(readWhole(port, path, maxRereads), (fault) => located(fault, path)),
       (fault) =>
         fault._tag === "LimitExceeded"
           ? Effect.map(
@@ -264,5 +269,3 @@ export const streamExactSize = (path: FsPath, handle: Handle): Stream.Stream<Uin
     const end = Stream.suspend(() => (seen === size ? Stream.empty : Stream.fail(changedWhileRead(path))))
     return Stream.mapError(Stream.concat(counted, end), (fault) => located(fault, path))
   })
-
-export { changedWhileRead as unsteady }

@@ -1,6 +1,6 @@
 /**
- * Writes a filesystem as a ZIP archive, with constant memory use. Small files are compressed in one call, and large files
- * are streamed.
+ * Writes a filesystem as a ZIP archive. Small files are compressed in one call, and large files are streamed. So the memory use
+ * depends on the number of entries, but not on the sizes of files.
  *
  * The same tree at the same time gives the same bytes, because all times in an archive are the current time.
  *
@@ -21,13 +21,13 @@ import * as Codec from "./codec.ts"
 import * as Format from "./records.ts"
 import * as Manifest from "./manifest.ts"
 import { Budget, refuse, tryArchive } from "./names.ts"
-import { readContent, type Item, streamExactSize, unsteady } from "./survey.ts"
+import { changedWhileRead, type Item, readContent, streamExactSize } from "./survey.ts"
 
 type Bytes<E = never> = Stream.Stream<Uint8Array, E>
 
 const chunkBytes = 64 * 1024
 
-/** The maximum numbers of entries and of content bytes that are compressed at a time. */
+/** The numbers of entries and of content bytes at which a part is complete. One part is compressed at a time. */
 const [entriesPerPart, bytesPerPart] = [128, 256 * 1024] as const
 
 /** The minimum number of entries for compression in threads. For fewer entries, starting the threads takes too long. */
@@ -347,7 +347,7 @@ export class Writer {
     return this.#around(
       entry,
       content,
-      Effect.suspend(() => (again === crc ? Effect.void : Effect.fail(unsteady(path))))
+      Effect.suspend(() => (again === crc ? Effect.void : Effect.fail(changedWhileRead(path))))
     )
   }
 

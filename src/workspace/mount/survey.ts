@@ -108,7 +108,7 @@ const resolveCandidate = (
 
 const isFound = (found: FoundSource | Reason): found is FoundSource => "root" in found
 
-/** Finds the source in the allowed roots. If it is in no root, an error "outside" has priority over an error "missing". */
+/** Finds the source in the allowed roots. If no root has the source, an error "outside" has priority over "missing". */
 export const findSource = (
   { hostPath, isAbsolute, names }: Request,
   roots: ReadonlyArray<string>

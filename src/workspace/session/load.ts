@@ -148,7 +148,7 @@ const readPair = Effect.fnUntraced(function* <A, E>(
   return { sessions, archive }
 })
 
-export interface DumpPair<A> {
+interface DumpPair<A> {
   readonly sessions: A
   readonly archive: OpenArchive | undefined
 }

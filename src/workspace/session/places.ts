@@ -15,7 +15,7 @@ export interface DumpPaths {
 
 const [linesEnding, archiveEnding] = [".jsonl", ".fs.zip"] as const
 
-/** The longest file name, in bytes, that every disk accepts. */
+/** The longest file name, in bytes, on most disks. */
 const maxFileNameBytes = 255
 
 export const maxDumpNameBytes = maxFileNameBytes - archiveEnding.length
@@ -110,7 +110,7 @@ export const removeLeftovers = (places: DumpPaths): void => {
     for (const entry of hiddenDirectories(places))
       if (TemporaryNames.isLeftover(entry)) removeLeftover(join(places.directory, entry))
   } catch {
-    // Another process is removing the same leftovers.
+    // Another process is removing the same leftovers, or the next dump tries again.
   }
 }
 

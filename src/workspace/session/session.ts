@@ -131,7 +131,7 @@ const slicesOf = (state: State) => {
   } satisfies Partial<Operations>
 }
 
-/** Creates the operations of a session and adds the session to the tree of its parent. The id must be new in the tree. */
+/** Creates the operations of a session and adds the session to the tree of its parent. Fails if the tree has the id already. */
 const createOperations = (
   operation: string,
   { createdAt, id, parent, tags }: SessionStart,

@@ -99,7 +99,7 @@ export type Items = ReadonlyArray<unknown>
 
 /**
  * The user of a cell, which is the last item of a slice as one value. `changed` is called with the new last item if another
- * writer has changed the slice.
+ * writer has changed the last item.
  */
 export interface CellHolder {
   readonly changed: (latest: unknown) => void

@@ -61,7 +61,7 @@ export const VfsFile = Schema.Struct({
    */
   encoding: Schema.NullOr(Schema.String),
   sizeBytes: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)),
-  /** The version: 1 for a new file, and one more after each write. A move that replaces a file increases it too. */
+  /** The version: 1 for a new file, and one more after each write. A move that replaces a file increases the version too. */
   version: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),
   createdAt: Schema.DateTimeUtcFromString,
   updatedAt: Schema.DateTimeUtcFromString

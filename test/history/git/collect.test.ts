@@ -327,7 +327,7 @@ describe.runIf(hasGit)("an index with wrong offsets", () => {
 })
 
 describe.runIf(hasGit)("while objects are collected", () => {
-  it.effect("objects that a process needs stay until the process releases them", () =>
+  it.effect("objects that a holder needs stay until the holder releases them", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const other = yield* open(store.directory)
@@ -354,7 +354,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect("other processes that reuse unreferenced objects lose nothing", () =>
+  it.effect("a holder that reuses unreferenced objects loses nothing", () =>
     Effect.gen(function* () {
       const next = random(10)
       const store = yield* fresh
@@ -393,7 +393,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect("other processes keep reading", () =>
+  it.effect("another open store can still read every object", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const reading = yield* open(store.directory)
@@ -433,7 +433,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect.runIf(hasProc)("a forged lock is ignored, or named in the error if a living process could hold it", () =>
+  it.effect.runIf(hasProc)("a forged lock is ignored, unless its name refers to a living process", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const turns = Turns.directoryOf(store.directory)
@@ -455,7 +455,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect("a process that needs objects waits until the removal ends", () =>
+  it.effect("a holder waits until the removal ends", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const turn = Turns.acquire(store.directory, "remover")

@@ -180,7 +180,7 @@ describe.runIf(hasGit)("a hostile configuration", () => {
     })
   )
 
-  it.effect("executes programs if git is run without our protection, which shows that the test can fail", () =>
+  it.effect("executes programs if git runs without the protection of this library", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const { caught, env } = trap(base)

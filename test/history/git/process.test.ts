@@ -126,7 +126,7 @@ describe("the git program", () => {
 })
 
 describe("a run of git", () => {
-  it.effect("has exactly these environment variables", () =>
+  it.effect("has no environment variables but PATH, LC_ALL and the settings of git", () =>
     pretended(answering("exec env"), (git) =>
       Effect.gen(function* () {
         process.env["GIT_TRACE"] = "/nonexistent/trace"

@@ -108,7 +108,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.effect("reports the same size as du and git", () =>
+  it.effect("reports the same size as du, and the numbers of packs and snapshots", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       for (let i = 0; i < 3; i++) yield* snapshot(store, { a: "x".repeat(100_000), b: `${i}` }, i)
@@ -308,7 +308,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     })
   )
 
-  it.effect("lists intact snapshots, and reports as damaged each reference to a commit of another program", () =>
+  it.effect("lists intact snapshots, and reports as damaged each reference to a tree or to a missing object", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: id, id: intact } = yield* snapshot(store, { a: "1" })
@@ -373,7 +373,7 @@ describe.runIf(hasGit)("snapshots in a store", () => {
     })
   )
 
-  it.effect("have UUIDs, and a name that is not a UUID never reaches git", () =>
+  it.effect("have UUIDs, and every other name is refused or unknown", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: made, id } = yield* snapshot(store, { a: "1" })
