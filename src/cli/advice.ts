@@ -180,7 +180,10 @@ const accessDeniedAdvice: Readonly<Record<FsError.AccessDenied["why"], string>> 
 
 const argumentAdvice: ReadonlyMap<string, string> = new Map([
   ["pattern", "Quote the pattern for your shell; to find plain text use grep --literal."],
-  ["oldText", "Give --old exactly as the file has it. If it occurs several times, give more of the text, or use --first or --all."],
+  [
+    "oldText",
+    "Give --old exactly as the file has it. If it occurs several times, give more of the text, or use --first or --all."
+  ],
   ["ifMatch", "Leave out either --if-match or --mode create."],
   ["to", "Choose a destination that is neither the source nor inside it."],
   ["image", "Give the image or the root filesystem of the container: --image IMAGE, or --rootfs DIR."],
