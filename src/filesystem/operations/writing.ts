@@ -119,8 +119,8 @@ const checkTexts = (edits: ReadonlyArray<Edit.Edit>, limits: LimitsShape): Fault
 
 const encodeText = (content: string, limits: LimitsShape): Uint8Array | Fault => {
   if (typeof content !== "string") return invalidArgument("content", "it must be a string; use writeBytes for bytes")
-  const fault = content.length > limits.maxFileSize ? checkSize(FsPath.codePoints(content), limits) : undefined
-  return fault ?? Text.encode(content)
+  const mayBeTooLarge = content.length > limits.maxFileSize && content.isWellFormed()
+  return (mayBeTooLarge ? checkSize(FsPath.codePoints(content), limits) : undefined) ?? Text.encode(content)
 }
 
 const editPlan = (options: EditOptions | undefined, limits: LimitsShape): EditPlan => ({
