@@ -197,8 +197,9 @@ const serveStandardStreams = Effect.fnUntraced(function* (input: ServeInput) {
 })
 
 /**
- * The growth of the heap after which V8 collects all of it, in percent of the size after the last collection. V8 counts file
- * content as part of the heap. With V8's default, these collections take much of the time of a server that streams.
+ * The growth of the heap after which V8 collects all of it, in percent of the size after the last garbage collection. V8
+ * counts file content as part of the heap. With V8's default, these garbage collections take much of the time of a server that
+ * streams.
  */
 const heapGrowingPercent = 200
 

@@ -33,7 +33,7 @@ export interface DirectoryOptions {
  * Returns a content store on any store of blobs. In memory, and in a store of your own, a content has at most 1 GiB. The other
  * stores of this library keep contents of any size.
  *
- * The store must have no workspaces: a collection of garbage in `Repository` deletes every blob to which no workspace refers.
+ * The store must have no workspaces: a garbage collection in `Repository` deletes every blob to which no workspace refers.
  *
  * @example
  * ```ts

@@ -221,7 +221,7 @@ export const layerBucket = (options: BucketOptions): Layer.Layer<BlobStore | Hea
  * - The result of a `compareAndSet` may be unknown if the connection is lost, and more than 15 other changes follow before
  *   the client reconnects. The call then fails with `unavailable`.
  * - A deleted workspace leaves a marker of about 200 bytes. A program that is killed during a `put` leaves parts of one blob. A
- *   collection of garbage removes them when they are older than its grace period and than one hour.
+ *   garbage collection removes them when they are older than its grace period and than one hour.
  * - `put` sends existing content again. `has` and `delete` send one request for each hash.
  * - `storedAt` is the time of the server's clock.
  *

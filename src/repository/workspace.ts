@@ -108,7 +108,8 @@ const CurrentTransaction: Context.Reference<Transaction | undefined> = Context.R
 
 const otherWorkspace = ioError("a transaction is for one workspace; use the other workspace outside the transaction")
 const collected = unavailable(
-  "a collection has deleted content of the transaction, which took longer than the grace period; run the transaction again"
+  "garbage collection deleted content of this transaction, because the transaction took longer than the grace period; " +
+    "run the transaction again"
 )
 const transactionOver = ioError("the transaction of this fiber has ended; let a transaction wait for all fibers that it starts")
 

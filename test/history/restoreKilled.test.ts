@@ -211,7 +211,7 @@ describe.runIf(hasGit)("processes that are killed", () => {
   )
 
   it.live(
-    "during a snapshot leave an intact store, restorable snapshots and no leftovers after a collection",
+    "during a snapshot leave an intact store, restorable snapshots and no leftovers after a garbage collection",
     () =>
       Effect.gen(function* () {
         const here = yield* place

@@ -88,7 +88,7 @@ describe("commits", () => {
   it.live("ends with the newest commit whose root collect has removed", () =>
     Effect.gen(function* () {
       const { fs, stores } = yield* threeCommits
-      // A collection keeps roots of the current millisecond.
+      // A garbage collection keeps roots of the current millisecond.
       yield* Effect.sleep("2 millis")
       yield* Effect.provide(Repository.collect({ grace: 0 }), stores)
       const collected = (yield* list(stores)).map(({ isStored, message, sequence }) => [sequence, message, isStored])

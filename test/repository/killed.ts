@@ -74,7 +74,7 @@ export const killedAtEachCall = (
               return workspace
             })
             const both = (workspace: string) => Effect.all([look(stores, workspace), look(stores, `${workspace} fork`)])
-            /** Removes the workspaces, so that a collection in the next process has only few blobs to look at. */
+            /** Removes the workspaces, so that a garbage collection in the next process has only few blobs to look at. */
             const remove = (workspace: string) =>
               Effect.forEach(
                 [workspace, `${workspace} fork`],
@@ -102,7 +102,7 @@ export const killedAtEachCall = (
                 found.forEach((tree, i) => {
                   if (isAnswered || tree !== old[i]) assert.strictEqual(tree, changed[i], at)
                 })
-                // Another program goes on, and a collection loses nothing.
+                // Another program goes on, and a garbage collection loses nothing.
                 yield* Effect.scoped(
                   Effect.flatMap(open(stores, { workspace }), ({ fs }) => fs.write("later", "1", { mode: "create" }))
                 )

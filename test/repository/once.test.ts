@@ -115,7 +115,7 @@ describe("a change of a workspace in a cluster", () => {
     })
   )
 
-  it.live("keeps its answer through collections", () =>
+  it.live("keeps its answer through garbage collections", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const one = yield* owner(stores)

@@ -134,7 +134,7 @@ describe("a transaction of snapshots", () => {
     })
   )
 
-  it.effect("that fails after a collection keeps the old tree complete", () =>
+  it.effect("that fails after a garbage collection keeps the old tree complete", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs, snapshots } = yield* open(stores)
@@ -222,13 +222,13 @@ describe("a long transaction", () => {
       })
     )
 
-  it.effect("that takes hours stores its content again, so that a later collection keeps it", () =>
+  it.effect("that takes hours stores its content again, so that a later garbage collection keeps it", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const opened = yield* open(stores)
       yield* opened.fs.write("log", large)
       let isArmed = true
-      // The collection runs between the last write of the transaction and its commit.
+      // The garbage collection runs between the last write of the transaction and its commit.
       const one = yield* open(
         tapped(stores, (step, call) => {
           if (step !== "compareAndSet" || !isArmed) return call
@@ -242,7 +242,7 @@ describe("a long transaction", () => {
     })
   )
 
-  it.effect("fails and changes nothing if a collection has deleted its content", () =>
+  it.effect("fails and changes nothing if a garbage collection has deleted its content", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const opened = yield* open(stores)

@@ -1,8 +1,8 @@
 /**
  * Collects garbage in a store: removes unreachable objects, and merges packs if there are too many.
  *
- * The collection replaces a few packs at a time, so only these packs are on the disk twice. A file is deleted only after its
- * replacement is on the disk, so a crash loses no object.
+ * The garbage collection replaces a few packs at a time, so only these packs are on the disk twice. A file is deleted only
+ * after its replacement is on the disk, so a crash loses no object.
  *
  * An object may be in use before a reference reaches it. So objects are removed only if no process has a `holder` lock of
  * the store (see turns.ts), and no reference was added after the reachable objects were marked. New holders wait during the
@@ -28,8 +28,8 @@ export interface Options {
 
 interface CollectResult {
   /**
-   * The result. `busy`: another collection is running, so this call did nothing. `held`: unreachable objects may remain,
-   * because the store was held or a reference was added.
+   * The result. `busy`: another garbage collection is running, so this call did nothing. `held`: unreachable objects may
+   * remain, because the store was held or a reference was added.
    */
   readonly outcome: "done" | "busy" | "held"
   readonly freedBytes: number
@@ -61,7 +61,7 @@ const countLooseRefs = (directory: string): number => {
 
 const countForgotten = (directory: string): number => lstatIfPresent(forgottenFile(directory))?.size ?? 0
 
-/** Tests whether a collection is worthwhile. Only lists two directories and reads the size of a file. */
+/** Tests whether a garbage collection is worthwhile. Only lists two directories and reads the size of a file. */
 export const needsCollecting = (store: Store, options: Options = {}): Effect.Effect<boolean, StoreFault> =>
   attempt(
     store.directory,
@@ -421,7 +421,7 @@ const runCollection = (work: CollectionRun): Effect.Effect<CollectResult, StoreF
     return { outcome: canPrune ? "done" : "held", freedBytes: before - bytesIn(packs) }
   })
 
-/** Subtracts the counted removals of snapshots from the counter file. Later removals count for the next collection. */
+/** Subtracts the counted removals of snapshots from the counter file. Later removals count for the next garbage collection. */
 const subtractCounted = (directory: string, countedRemovals: number): void => {
   const path = forgottenFile(directory)
   const now = countForgotten(directory)

@@ -336,8 +336,8 @@ const isPackComplete = (path: string, { checksum }: LoadedIndex): boolean => {
 }
 
 /**
- * The maximum number of reads of the directory. If a pack disappears during a read, because a collection replaced the pack,
- * the directory is read again.
+ * The maximum number of reads of the directory. If a pack disappears during a read, because a garbage collection replaced the
+ * pack, the directory is read again.
  */
 const maxDirectoryReads = 5
 

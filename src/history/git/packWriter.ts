@@ -79,7 +79,10 @@ const writeAll = (descriptor: number, bytes: Uint8Array, position: number): void
   for (let at = 0; at < bytes.length;) at += Fs.writeSync(descriptor, bytes, at, bytes.length - at, position + at)
 }
 
-/** Returns a name in the form of git's own temporary files. A collection removes the file of a killed process by its name. */
+/**
+ * Returns a name in the form of git's own temporary files. A garbage collection removes the file of a killed process by its
+ * name.
+ */
 const temporaryName = (kind: "pack" | "idx"): string => `tmp_${kind}_${randomBytes(8).toString("hex")}`
 
 const makePart = (path: string) => {

@@ -44,7 +44,7 @@ export interface Snapshots {
   readonly list: Effect.Effect<ReadonlyArray<Entry>, StoreFault>
   /** The snapshots whose commit is missing or has a format that this library does not write. The contents are not checked. */
   readonly damaged: Effect.Effect<ReadonlyArray<Damaged>, StoreFault>
-  /** Removes a reference and returns whether it existed. The objects of the snapshot remain until the next collection. */
+  /** Removes a reference and returns whether it existed. The objects of the snapshot stay until the next garbage collection. */
   readonly remove: (id: string) => Effect.Effect<boolean, StoreFault>
 }
 
@@ -324,7 +324,7 @@ const makeCommitReader = (commitOf: Store["commit"]) => {
     })
 }
 
-/** Returns the path of a file whose size in bytes is the number of removals since the last collection. */
+/** Returns the path of a file whose size in bytes is the number of removals since the last garbage collection. */
 export const forgottenFile = (directory: string): string => join(directory, "forgotten")
 
 const makeCommitLoader =
@@ -365,8 +365,8 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
       Effect.gen(function* () {
         const ref = yield* find(id)
         if (ref === undefined) return false
-        // Count the removal before it happens. A wrong count does no harm, because it only makes a collection too early or
-        // too late.
+        // Count the removal before it happens. A wrong count does no harm, because it only makes a garbage collection too
+        // early or too late.
         yield* Effect.ignore(attempt(directory, () => Fs.appendFileSync(forgottenFile(directory), ".", { mode: 0o600 })))
         return yield* Effect.catch(Effect.as(update(`delete ${refPrefix}${id} ${ref.commit}\n`), true), (fault) =>
           // If another process removed the reference in the meantime, ignore the failure.

@@ -63,8 +63,8 @@ export const deleteOlder: unique symbol = Symbol("fs-algebra/repository/deleteOl
 export const putHashed: unique symbol = Symbol("fs-algebra/repository/putHashed")
 
 /**
- * The key of a `put` like `putHashed` that may send nothing if the store already has as many bytes for the hash. The content may
- * keep its old time, so only callers without a collection of garbage may use this operation.
+ * The key of a `put` like `putHashed` that may skip the upload if the store has content of the same hash and size. The content
+ * may keep its old `storedAt`, so callers that collect garbage by `storedAt` must not use this operation.
  */
 export const putMissing: unique symbol = Symbol("fs-algebra/repository/putMissing")
 

@@ -303,7 +303,7 @@ describe.runIf(hasGit)("collecting objects", () => {
 })
 
 describe.runIf(hasGit)("an index with wrong offsets", () => {
-  it.effect("makes a collection fail as corrupt and removes nothing", () =>
+  it.effect("makes a garbage collection fail as corrupt and removes nothing", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       yield* snapshot(store, { a: "1", b: "2" })
@@ -411,7 +411,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect("a second collection is busy, and a killed collection blocks nothing", () =>
+  it.effect("a second garbage collection is busy, and a killed garbage collection blocks nothing", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const taken = yield* snapshot(store, { a: "1" })
@@ -509,7 +509,7 @@ describe.runIf(hasGit)("leftovers in a store", () => {
     })
   )
 
-  it.effect("do not include the temporary pack of a process that begins to write during the collection", () =>
+  it.effect("do not include the temporary pack of a process that begins to write during the garbage collection", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       yield* snapshot(store, { a: "1" })
@@ -517,7 +517,7 @@ describe.runIf(hasGit)("leftovers in a store", () => {
       const writing = store.withoutRemoval(Effect.sync(() => Fs.writeFileSync(temporary, "")))
       let holder: Fiber.Fiber<void, unknown> | undefined
       const { readdirSync } = fs
-      // The collection lists the packs after it has looked for processes that need objects.
+      // The garbage collection lists the packs after it has looked for processes that need objects.
       fs.readdirSync = ((...args: Parameters<typeof readdirSync>) => {
         if (args[0] === store.packDirectory) holder ??= Effect.runFork(writing)
         return readdirSync(...args)
@@ -551,8 +551,8 @@ const killed = (store: string, milliseconds: number): Promise<string> =>
     )
   })
 
-describe.runIf(hasGit)("a collection that ends early", () => {
-  it.live("by SIGKILL loses nothing, and the next collection completes it", () =>
+describe.runIf(hasGit)("a garbage collection that ends early", () => {
+  it.live("by SIGKILL loses nothing, and the next garbage collection completes it", () =>
     Effect.gen(function* () {
       const next = random(12)
       const base = yield* directory
@@ -602,7 +602,7 @@ describe.runIf(hasGit)("a collection that ends early", () => {
 })
 
 describe.runIf(hasGit && needs("collecting on a disk that is full", canMount, "run as root where tmpfs can be mounted"))(
-  "a collection on a nearly full disk",
+  "a garbage collection on a nearly full disk",
   () => {
     const size = 2 ** 19
     const pieces = (next: () => number, count: number) => Array.from({ length: count }, () => noise(next, size))

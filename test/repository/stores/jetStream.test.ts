@@ -201,7 +201,7 @@ describeNats("on JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("are swept with the grace period of a collection, and not by a dry run", () =>
+    it.live("are swept with the grace period of a garbage collection, and not by a dry run", () =>
       Effect.gen(function* () {
         const { blobs, heads } = yield* open(fresh())
         const times: Array<number> = []
@@ -227,7 +227,7 @@ describeNats("on JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("whose put was stopped for an hour, and continued during a collection, are sent again", () =>
+    it.live("whose put was stopped for an hour, and continued during a garbage collection, are sent again", () =>
       Effect.gen(function* () {
         const name = fresh()
         const open = Effect.acquireRelease(
@@ -238,7 +238,7 @@ describeNats("on JetStream", () => {
         const { blobs } = yield* openAt({ servers: [gate.url], name })
         const sweeper = (yield* openAt({ servers: [gateOfSweep.url], name })).blobs
         const sweepNow = Effect.andThen(Effect.sleep("10 millis"), sweeper[sweep](Number.MAX_SAFE_INTEGER, 0))
-        // A collection of one leftover shows which of its messages removes parts.
+        // A garbage collection of one leftover shows which of its messages removes parts.
         yield* say(`$O.${name}-blobs.C.killed`, bytesOf(1_000))
         gateOfSweep.watch()
         const seen = gateOfSweep.watch()
@@ -252,7 +252,7 @@ describeNats("on JetStream", () => {
         // The messages: a look at the description, three parts, and the description, which is sent again later.
         gate.interfere(5, "before", async () => {
           jump(3_600_000)
-          // The collection has seen that the parts have no description, and removes them after the put.
+          // The garbage collection has seen that the parts have no description, and removes them after the put.
           await new Promise<void>((resolve) => {
             gateOfSweep.interfere(nth, "before", () => (resolve(), stored))
             swept = Effect.runPromise(sweepNow)

@@ -31,8 +31,8 @@ const maxTries = 10
 /** The age in milliseconds from which on parts without a description can be those of a killed program. */
 const leftoverAgeMillis = 60 * 60 * 1000
 /**
- * The longest time in milliseconds between two steps of a `put`. After a longer pause, a collection may have removed the parts as
- * leftovers, so `put` sends them again.
+ * The longest time in milliseconds between two steps of a `put`. After a longer pause, a garbage collection may have removed
+ * the parts as leftovers, so `put` sends them again.
  */
 const stoppedPutMillis = leftoverAgeMillis / 12
 /** The number of contents whose last read position is remembered. */
@@ -128,7 +128,7 @@ const parse = (hash: string, data: Uint8Array): Found | StoreError | undefined =
 
 const isStoreError = (found: unknown): found is StoreError => found instanceof StoreError
 
-/** The parts of a blob were replaced or deleted while they were read. */
+/** The failure of a read whose blob had its parts replaced or deleted meanwhile. */
 class Moved {
   readonly _tag = "Moved"
 }
@@ -261,7 +261,7 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
       )
       if (isPublished) {
         if (old !== undefined && !isStoreError(old)) yield* dropParts(old.nuid)
-        // A collection may have removed the parts of a program that was stopped for long, or may be about to.
+        // A garbage collection may have removed the parts of a program that was stopped for long, or may be about to.
         yield* step
         return longest > stoppedPutMillis ? ("again" as const) : ("stored" as const)
       }
