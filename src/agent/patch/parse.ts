@@ -55,7 +55,7 @@ const misformed = ({ patchLine, lines }: Hunk): Refused | undefined => {
   return undefined
 }
 
-interface Heading {
+interface HunkHeader {
   readonly anchor?: string
   readonly numbers?: { readonly old: number; readonly oldCount: number; readonly newCount: number }
 }
@@ -63,10 +63,10 @@ interface Heading {
 const rangePattern = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))?(?: @@|\s*$)/
 
 /**
- * Parses a heading with @@ of either patch format, because models mix both formats. Numbers in a heading are line numbers, and
- * other text is a line to search for.
+ * Parses a hunk header (`@@ …`) of either patch format, because models mix both formats. Numbers are ranges of lines; other
+ * text is a line to search for.
  */
-const headingOf = (line: string): Heading => {
+const hunkHeaderOf = (line: string): HunkHeader => {
   const found = rangePattern.exec(line)
   if (found !== null) {
     const [, old, oldCount = "1", , newCount = "1"] = found
@@ -81,7 +81,7 @@ const headingOf = (line: string): Heading => {
  * Returns the number of lines above the place of the hunk. If a hunk has no old lines, its header states the line before the
  * place.
  */
-const linesAboveOf = ({ numbers }: Heading): number | undefined =>
+const linesAboveOf = ({ numbers }: HunkHeader): number | undefined =>
   numbers === undefined ? undefined : numbers.oldCount === 0 ? numbers.old : Math.max(0, numbers.old - 1)
 
 interface Name {
@@ -211,8 +211,8 @@ const refuseCutOff = (at: number, old: number, now: number): Refused =>
   )
 
 const hunkAt = (lines: ReadonlyArray<string>, at: number): { readonly hunk: Hunk; readonly next: number } | Refused => {
-  const heading = headingOf(lines[at]!)
-  const statedCounts = { old: heading.numbers?.oldCount ?? 0, now: heading.numbers?.newCount ?? 0 }
+  const header = hunkHeaderOf(lines[at]!)
+  const statedCounts = { old: header.numbers?.oldCount ?? 0, now: header.numbers?.newCount ?? 0 }
   const remaining: RemainingLines = { ...statedCounts }
   const body: Array<Line> = []
   let next = at + 1
@@ -237,9 +237,9 @@ const hunkAt = (lines: ReadonlyArray<string>, at: number): { readonly hunk: Hunk
   }
   if (next >= lines.length && (remaining.old > 0 || remaining.now > 0))
     return refuseCutOff(at + 1, statedCounts.old, statedCounts.now)
-  const { anchor } = heading
+  const { anchor } = header
   const anchors = anchor === undefined ? [] : [anchor]
-  const hunk: Hunk = { patchLine: at + 1, lines: body, anchors, linesAbove: linesAboveOf(heading), isAtEnd: false }
+  const hunk: Hunk = { patchLine: at + 1, lines: body, anchors, linesAbove: linesAboveOf(header), isAtEnd: false }
   return misformed(hunk) ?? { hunk, next }
 }
 
@@ -385,7 +385,7 @@ const filePatch = ({ at, from, setsMode, to }: FileHeader, hunks: ReadonlyArray<
 })
 
 const statesEmptyFile = (line: string | undefined): boolean => {
-  const numbers = line === undefined ? undefined : headingOf(line).numbers
+  const numbers = line === undefined ? undefined : hunkHeaderOf(line).numbers
   return numbers?.old === 0 && numbers.oldCount === 0
 }
 
@@ -508,9 +508,9 @@ const readHunk = (lines: ReadonlyArray<string>, at: number, isFirst: boolean): P
   const anchors: Array<string> = []
   let above: number | undefined
   for (; lines[next]?.startsWith("@@") === true; next++) {
-    const heading = headingOf(lines[next]!)
-    if (heading.anchor !== undefined) anchors.push(heading.anchor)
-    above = linesAboveOf(heading) ?? above
+    const header = hunkHeaderOf(lines[next]!)
+    if (header.anchor !== undefined) anchors.push(header.anchor)
+    above = linesAboveOf(header) ?? above
   }
   if (next === at && !isFirst) return refuseLine(at + 1, `should be a line with @@, which begins a hunk: ${quoted(lines[at]!)}`)
   const body = readHunkLines(lines, next)
