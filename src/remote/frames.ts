@@ -52,7 +52,7 @@ class Broken extends FrameError {
 
 const otherVersion = (theirs: string): FrameError =>
   new FrameError(
-    `the other side speaks version ${theirs} of the protocol, and this side speaks version ${version}; ` +
+    `the peer speaks version ${theirs} of the protocol, and this program speaks version ${version}; ` +
       "use the same version of fs-algebra on both sides"
   )
 
@@ -63,18 +63,18 @@ const refusalOf = (bytes: Uint8Array): FrameError | undefined => {
     if (bytes[at] === magic[at]) continue
     if (at === 0 && bytes[0] === openingBrace) return otherVersion("1")
     if (at === 2 && bytes[3] === lineFeed) return otherVersion(String.fromCharCode(bytes[2]!))
-    return new FrameError("the other side does not speak the protocol of fs-algebra")
+    return new FrameError("the peer does not speak the protocol of fs-algebra")
   }
   return undefined
 }
 
-/** The content of each divided frame, whose encoded bytes do not contain the content. */
+/** The content of frames that are written in two parts. The key is the first part: the header and the JSON. */
 const contents = new WeakMap<Uint8Array, ReadonlyArray<Uint8Array>>()
 
-const encodeFrame = (message: unknown, isDivided: boolean): Uint8Array => {
+const encodeFrame = (message: unknown, separatesContent: boolean): Uint8Array => {
   const { content, json, size } = toJson(message)
   const text = encoder.encode(json)
-  const isSeparate = isDivided && size > maxCopied
+  const isSeparate = separatesContent && size > maxCopied
   const frame = new Uint8Array(headerBytes + text.length + (isSeparate ? 0 : size))
   frame.set(magic)
   const view = new DataView(frame.buffer)
@@ -93,7 +93,7 @@ const encodeFrame = (message: unknown, isDivided: boolean): Uint8Array => {
   return frame
 }
 
-/** Returns a socket that writes divided frames together with their content. So the content is not copied. */
+/** Returns a socket that writes the first part of a frame and then its content. So the content is not copied. */
 export const withContents = (socket: Socket.Socket): Socket.Socket => ({
   ...socket,
   writer: Effect.map(socket.writer, (writer) => ({
@@ -210,14 +210,14 @@ type Lengths = { readonly jsonBytes: number; readonly frameBytes: number }
 
 const makeParser = ({
   acceptsLines = false,
-  isDivided = false,
+  separatesContent = false,
   maxBytes = maxFrameBytes,
   onBroken,
   ownsInput = false
 }: Options): RpcSerialization.Parser => {
   const incomplete = new Incomplete()
   let broken: FrameError | undefined
-  /** The parser of JSON lines, if the other side began with such a line. */
+  /** The parser of JSON lines, if the peer began with such a line. */
   let lines: RpcSerialization.Parser | undefined
 
   /** Returns the lengths in a header, or `undefined` if the header is not complete. */
@@ -229,7 +229,7 @@ const makeParser = ({
     const jsonBytes = view.getUint32(4)
     const frameBytes = headerBytes + jsonBytes + view.getUint32(8)
     if (frameBytes > maxBytes) {
-      throw new Broken(`the other side announces a message of ${frameBytes} bytes; at most ${maxBytes} are allowed`)
+      throw new Broken(`the peer announces a message of ${frameBytes} bytes; at most ${maxBytes} are allowed`)
     }
     return { jsonBytes, frameBytes }
   }
@@ -290,7 +290,7 @@ const makeParser = ({
     },
     encode: (message) => {
       if (lines !== undefined) return lines.encode(message)
-      if (!Array.isArray(message)) return encodeFrame(message, isDivided)
+      if (!Array.isArray(message)) return encodeFrame(message, separatesContent)
       return message.length === 0 ? undefined : concatenate(message.map((each) => encodeFrame(each, false)))
     }
   }
@@ -299,13 +299,13 @@ const makeParser = ({
 export interface Options {
   /** The maximum size of a frame or line in bytes. */
   readonly maxBytes?: number
-  /** True if the other side may begin with a line of JSON. The messages are then lines of JSON in both directions. */
+  /** True if the peer may begin with a line of JSON. The messages are then lines of JSON in both directions. */
   readonly acceptsLines?: boolean
   /** True if the frames are written to a socket that `withContents` returned. */
-  readonly isDivided?: boolean
+  readonly separatesContent?: boolean
   /** True if nobody else uses the received bytes. The parser then releases them as soon as it has copied them. */
   readonly ownsInput?: boolean
-  /** Called when the other side sends a message that is not a frame. */
+  /** Called when the peer sends a message that is not a frame. */
   readonly onBroken?: (error: Error) => void
 }
 
@@ -341,7 +341,7 @@ export const layerSocketClient = <E>(
       // Each connection has its own parser.
       makeUnsafe: () => {
         broken = undefined
-        return makeParser({ isDivided: true, onBroken, ownsInput: true })
+        return makeParser({ separatesContent: true, onBroken, ownsInput: true })
       }
     }
     const failing = (socket: Socket.Socket): Socket.Socket => ({
@@ -369,7 +369,10 @@ export const layerSocketClient = <E>(
 
 /**
  * Provides the serialization of a server. The server also answers clients that send lines of JSON, such as curl and the clients
- * of effect/rpc. `isDivided` is true if the socket comes from `withContents`.
+ * of effect/rpc. `separatesContent` is true if the socket comes from `withContents`.
  */
-export const layerServer = (isDivided: boolean, maxBytes = maxFrameBytes): Layer.Layer<RpcSerialization.RpcSerialization> =>
-  layer({ acceptsLines: true, isDivided, maxBytes, ownsInput: isDivided })
+export const layerServer = (
+  separatesContent: boolean,
+  maxBytes = maxFrameBytes
+): Layer.Layer<RpcSerialization.RpcSerialization> =>
+  layer({ acceptsLines: true, separatesContent, maxBytes, ownsInput: separatesContent })
