@@ -29,7 +29,7 @@ const schemes = "http://HOST:PORT, ws://HOST:PORT, unix:PATH, ssh://HOST/PATH, s
 const invalid = (detail: string, hint: string): Root => ({ _tag: "Invalid", detail, hint })
 
 const wrongWorkspace = invalid(
-  "the name of the workspace is not percent-encoded",
+  "the name of the workspace is not valid percent-encoding",
   "Write % as %25 in ?workspace=NAME, and other characters as encodeURIComponent does."
 )
 

@@ -24,7 +24,7 @@ const decoded = (text: string): string | undefined => {
   }
 }
 
-/** Returns the name in a header, or `undefined` if the header is missing or is not percent-encoded. */
+/** Returns the name in a header, or `undefined` if the header is missing or is not valid percent-encoding. */
 export const nameOf = (header: string | undefined): string | undefined => (header === undefined ? undefined : decoded(header))
 
 /**

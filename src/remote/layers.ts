@@ -161,7 +161,7 @@ export const layerUrl = (url: string, options: ClientOptions = {}): Layer.Layer<
       ? Layer.effectContext(
           Effect.fail(
             wrongAddress(
-              "the name of the workspace in the address of the server is not percent-encoded",
+              "the name of the workspace in the address of the server is not valid percent-encoding",
               "Write % as %25, and other characters as encodeURIComponent does."
             )
           )

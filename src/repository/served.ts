@@ -212,7 +212,7 @@ export const make = (options: Options): Effect.Effect<Answers, never, BlobStore 
         const name = nameOf(header)
         if (name === undefined) {
           return Effect.fail(
-            header === undefined ? noName : refuse("the name of the workspace is not percent-encoded", listHint)
+            header === undefined ? noName : refuse("the name of the workspace is not valid percent-encoding", listHint)
           )
         }
         return Effect.flatMap(enterOpened(name), (opened) => {

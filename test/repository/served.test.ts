@@ -103,7 +103,7 @@ describe("a server of workspaces", () => {
       for (const name of ["", "a\0b", "a\nb", "x".repeat(257)]) {
         yield* refusal(client(name).read("name"), "cannot be the name of a workspace")
       }
-      yield* refusal(client(undefined, { [workspaceHeader]: "%zz" }).read("name"), "not percent-encoded")
+      yield* refusal(client(undefined, { [workspaceHeader]: "%zz" }).read("name"), "not valid percent-encoding")
       assert.isUndefined(yield* Context.get(stores, HeadStore).get("teem"))
     })
   )

@@ -126,7 +126,7 @@ const makingMany = (port: Backend) => {
 
 export const accelerationLaws: ReadonlyArray<Law> = [
   accelerated("port: accelerations", { a: "1234" }).law(
-    "the fast read returns the file, or no result for a file above its limit",
+    "the accelerated read returns the file, or no result for a file above its limit",
     function* (fs) {
       const perform = performing(fs.port, "Read")
       if (perform === undefined) return
@@ -142,7 +142,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       yield* equal((yield* read(4))?.bytes, encodeUtf8("1234"))
     }
   ),
-  accelerated("port: accelerations", files).law("the fast stat returns the same as the port", function* (fs) {
+  accelerated("port: accelerations", files).law("the accelerated stat returns the same as the port", function* (fs) {
     const perform = performing(fs.port, "Stat")
     if (perform === undefined) return
     for (const path of paths.map((path) => path as FsPath)) {
@@ -151,7 +151,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     }
   }),
   accelerated("port: accelerations", files).law(
-    "the fast read of many files returns the results of single reads, or no result",
+    "the accelerated read of many files returns the results of single reads, or no result",
     function* (fs) {
       const perform = performing(fs.port, "ReadMany")
       if (perform === undefined) return
@@ -171,7 +171,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     }
   ),
   linking("port: accelerations", { ...files, "d/link": link("../d/e"), lone: link("none") }).law(
-    "the fast lookup of a path returns the results of single lookups",
+    "the accelerated lookup of a path returns the results of single lookups",
     function* (fs) {
       const perform = performing(fs.port, "Look")
       if (perform === undefined) return
@@ -205,7 +205,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     )
   ),
   deleting("port: accelerations", onBothSides({ "text.txt": "text", "d/e/f.ts": "hit" })).law(
-    "the fast creation of many entries has the result of single creations, or no result",
+    "the accelerated creation of many entries has the result of single creations, or no result",
     function* (fs) {
       const { attributes } = fs.port
       const makeMany = makingMany(fs.port)
@@ -233,7 +233,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       yield* expectSameSides(fs)
     }
   ),
-  making("port: accelerations").law("the fast creation of many entries follows no link", function* (fs) {
+  making("port: accelerations").law("the accelerated creation of many entries follows no link", function* (fs) {
     const links: Files = { "d/e/f.ts": "hit", away: link("d"), lone: link("missing") }
     yield* plantFiles(fs, links)
     const makeMany = makingMany(fs.port)
