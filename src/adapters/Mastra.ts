@@ -51,7 +51,7 @@ export const support: AdapterSupport = {
   missing: [
     "grep: the tools of the workspace read the files",
     "basePath, getMountConfig and resolveAbsolutePath: the files need not be on a disk, so language servers and sandboxes do not see them",
-    'absolute paths begin at the root of the filesystem, where LocalFilesystem needs paths of the host: "/a" is "a"',
+    'absolute paths of the host: "/a" means "a" below the root of the filesystem; LocalFilesystem reads it as a path of the host',
     "paths that climb above the root or begin with `~`: PermissionError, also if they return to the root",
     "symlinks to directories: listed, but not entered by recursive listings; copied as symlinks with their directory",
     "a copy to a symlink without a target: replaces the symlink",

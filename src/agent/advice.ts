@@ -299,7 +299,7 @@ const failureTable: Table = {
     advice: "Remove files that are no longer needed, or write less."
   }),
   Timeout: ({ detail, path }, call) => ({
-    happened: `${capitalize(quotePath(path))} took too long: ${withoutRoot(detail, call)}.`,
+    happened: `The call for ${quotePath(path)} took too long: ${withoutRoot(detail, call)}.`,
     advice: detail.startsWith("the pattern")
       ? "Make the pattern simpler or the search narrower, or search with `literal` set to true."
       : "Look at the current state, then try again; if it fails once more, tell the user."

@@ -81,6 +81,10 @@ const whyNone = ({ skippedRoots: leftOut }: ChosenRoots): string =>
     ? "the client lists no roots; open a folder in it, or give this server a --root"
     : `the client lists no root that can be served (${leftOut.map(({ root, why }) => `${root}: ${why}`).join("; ")}); open another folder in it, or give this server a --root`
 
+const cannotOpen =
+  "the new roots of the client cannot be opened (the standard error of this server has the reason); " +
+  "open another folder in the client, or give this server a --root"
+
 const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, version }: ClientRootsOptions) {
   const screen = yield* Screen
   const outerScope = yield* Effect.scope
@@ -167,7 +171,7 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
     const none = (why: string) => opened([], unavailableLayer(why))
     const opening = directories.length === 0 ? none(whyNone(found)) : opened(directories, buildLayer(directories))
     const previousRoots = currentRoots
-    currentRoots = yield* Effect.catch(opening, () => none("the roots that the client lists now cannot be opened"))
+    currentRoots = yield* Effect.catch(opening, () => none(cannotOpen))
     yield* Effect.forkIn(retire(previousRoots), outerScope)
   })
   yield* Effect.forkScoped(Effect.forever(followRootsChange))

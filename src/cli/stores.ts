@@ -164,7 +164,7 @@ const sqliteKind: Kind = {
         return yield* usage(
           text === ":memory:"
             ? "a store in memory would be lost at the end of the command"
-            : "the address of the database is a URL of SQLite, which is not supported",
+            : "URI filenames of SQLite (file:…) are not supported",
           `Give --store sqlite:FILE; for a file with this name, sqlite:./${text}.`
         )
       }

@@ -51,7 +51,7 @@ const maxSkips = 1_000_000
 /** The maximum number of messages without matches that a client accepts. An honest server sends few of them. */
 const maxEmptyMessages = 10_000
 
-const endless = ioError("the answer of the server has no end")
+const incompleteAnswer = ioError("the answer of the server is incomplete: its final part is missing")
 
 const report = (skips: ReadonlyArray<SkippedEntry>, onSkip: OnSkip): void => {
   if (onSkip !== undefined) for (const { path, why } of skips) onSkip(path, why)
@@ -125,7 +125,7 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
         onFailure: (fault) => Effect.fail(failWith<E>(operation, path)(fault)),
         onSuccess: (received) => {
           const end = received.at(-1)?.end
-          if (end === undefined) return Effect.fail(failWith<E>(operation, path)(endless))
+          if (end === undefined) return Effect.fail(failWith<E>(operation, path)(incompleteAnswer))
           for (const { skips } of received) report(skips, onSkip)
           return Effect.succeed(resultOf(received, end))
         }

@@ -131,6 +131,9 @@ export interface ServerOptions {
   readonly timeout?: Duration.Input | undefined
 }
 
+/** The number of allowed directories that an error names. */
+const maxNamed = 10
+
 /** Finds the tools and the root of a server. */
 export const open = Effect.fnUntraced(function* (
   client: McpClient,
@@ -154,7 +157,12 @@ export const open = Effect.fnUntraced(function* (
   const allowed = (yield* Effect.flatMap(call("list_allowed_directories", {}), textOf)).split("\n").slice(1)
   const given = root ?? (allowed.length === 1 ? allowed[0]! : "")
   if (!allowed.includes(given)) {
-    const detail = `it must be one of the ${allowed.length} directories that the MCP server allows`
+    const names = allowed.slice(0, maxNamed).map((name) => JSON.stringify(name))
+    const others = allowed.length > maxNamed ? ", …" : ""
+    const detail =
+      allowed.length === 0
+        ? "the MCP server allows no directory"
+        : `it must be a directory that the MCP server allows: ${names.join(", ")}${others}`
     return yield* Effect.fail(Fault.invalidArgument("root", detail))
   }
   const info = yield* Effect.flatMap(call("get_file_info", { path: given }), textOf)

@@ -11,7 +11,7 @@ import * as Cbor from "./cbor.ts"
 
 /** The newest version of the format. The library writes the roots of all commits but the first in this version. */
 export const formatVersion = 3
-/** The version of first roots and of lists of answers. All other nodes have version 1. */
+/** The version of the roots of first commits, and of nodes with answers. Leaves, branches and indexes have version 1. */
 const secondVersion = 2
 const firstVersion = 1
 
@@ -215,7 +215,7 @@ const bytesOf = (hash: string): Uint8Array => Buffer.from(hash, "hex")
 
 const storedHash = (tree: Tree): Uint8Array | null => {
   if (tree === undefined) return null
-  if (typeof tree !== "string") throw new Error("a node is encoded before the nodes below it")
+  if (typeof tree !== "string") throw new Error("cannot encode a node: a node below it is not stored yet")
   return bytesOf(tree)
 }
 
