@@ -42,7 +42,10 @@ export interface Options {
   readonly mimeTypes?: Record<string, string> | undefined
 }
 
-/** MIME types for extensions that are members of every object. Effect looks up extensions in a plain object. */
+/**
+ * The MIME type for file extensions that are also the name of a member of `Object.prototype`. Effect looks up the lowercase
+ * extension in a plain object, and would find this member.
+ */
 const inheritedNames = Object.fromEntries(["constructor", "__proto__"].map((name) => [name, "application/octet-stream"]))
 
 /**

@@ -170,7 +170,10 @@ const escaped = (name: string): string => name.replace(/[\\*?[\]{}()!@+|,]/g, St
 const globsForDirectories = (glob: string, directories: ReadonlyArray<Directory>): ReadonlyArray<string> =>
   glob.includes("/") ? [glob, ...directories.map(({ name }) => `${escaped(name)}/${glob.replace(/^\/+/, "")}`)] : [glob]
 
-/** Returns the access rules. A file that must not be read cannot be changed either, so rules for reading are enough. */
+/**
+ * Returns the access rules. The globs become rules for reading only, because a file that must not be read cannot be changed
+ * either.
+ */
 const accessOf = (
   { allow, deletes, deny }: McpServeInput,
   mountPoint: MountPoint,

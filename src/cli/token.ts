@@ -6,7 +6,7 @@ import { resolve } from "node:path"
 import { Complaint, hostPathError } from "./exit.ts"
 import { Screen } from "./screen.ts"
 
-/** The largest number of bytes of a token file. Headers of HTTP requests are limited too. */
+/** The largest number of bytes of a token file. HTTP servers limit the size of the headers. */
 const maxTokenBytes = 4096
 
 /** Tests whether a text can be sent in an HTTP header: visible ASCII of at most `maxTokenBytes`. */

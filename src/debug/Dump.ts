@@ -73,8 +73,8 @@ export const tree = (path: string): Effect.Effect<ReadonlyArray<Model.TreeFile>,
 
 /**
  * Returns one file of the archive: its text, or the base64 of its bytes, with their media type. Returns `undefined` if the
- * archive has no such path; paths are spelled as in `tree`. At most the first 8 MiB of a text are returned. Other files over 16
- * MiB are returned without content. Use `view` for large files.
+ * archive has no such path, or if there is no archive. Paths are spelled as in `tree`. At most the first 8 MiB of a text are
+ * returned. Other files over 16 MiB are returned without content. Use `view` for large files.
  *
  * @since 0.1.0
  */

@@ -109,8 +109,8 @@ const maxLines = 10_000
 const maxSoughtLines = 200
 const maxQuoted = 120
 /**
- * The maximum length of a normalized run of combining marks, in UTF-16 units. Normalization takes quadratic time for a
- * longer run.
+ * The maximum length of a run of combining marks that is normalized, in UTF-16 units. The time of a normalization is
+ * quadratic in the length of a run.
  */
 const maxMarks = 100
 

@@ -122,7 +122,7 @@ export class Walker<A> {
     this.#contentSearch = contentSearch
   }
 
-  /** Returns the next results and skipped entries, which may be none, or `undefined` at the end of the walk. */
+  /** Returns the next results and skipped entries, at least one, or `undefined` at the end of the walk. */
   readonly next: Effect.Effect<ReadonlyArray<A | SkippedEntry> | undefined, Fault> = Effect.suspend(() => {
     if (!this.#isStarted) return Effect.andThen(this.#start(), this.next)
     const out: Array<A | SkippedEntry> = []

@@ -99,8 +99,8 @@ const makeRun = (fs: Algebra, settings: Settings): DaemonOptions<JournalError, J
     const journal = yield* Journal
     const { extended, graceMillis: grace, name, prefix } = settings
     const me = { daemon: name, instance, prefix, extended, grace, position }
-    // A leaf that ends drops the requests that have not begun within one timeout. A request that has just begun may take one
-    // more timeout.
+    // Wait at most two timeouts for a replaced leaf. After one timeout, an ending leaf drops the requests that have not begun.
+    // A request that began just before may take one more timeout.
     const survey = yield* Checkpoints.make(journal, me, 2 * settings.timeoutMillis)
     if (survey === undefined) return
     const clock = yield* Clock.Clock

@@ -13,7 +13,7 @@ import { maxContentBytes, maxPartLength } from "./protocol.ts"
 /** The maximum number of bytes that `read`, `readString` and `readBytes` return in one message. */
 export const maxReadBytes = 8 * 1024 * 1024
 
-/** The maximum total size, in bytes, of answers that one client has not read. Further requests of `sizes` wait. */
+/** The maximum total size, in bytes, of unsent answers to one client. Further requests of `sizes` wait. */
 const maxAnswers = 16 * 1024 * 1024
 
 /** The maximum size of an answer, for each request that can have a large answer. */
@@ -34,8 +34,8 @@ const sizes: Readonly<Record<string, number>> = {
 type Handle = (payload: object, options?: { readonly client: object }) => Effect.Effect<unknown, unknown, unknown>
 
 /**
- * Delays large answers to a client until the client has read earlier answers. An answer that was sent releases its share of the
- * budget.
+ * Delays a request of `sizes` while its answer and the unsent answers to the same client may have more than `maxAnswers` bytes.
+ * An answer releases its share of the budget when it has been sent.
  */
 export const withBudgets = <Handlers extends object>(handlers: Handlers): Handlers => {
   const budgets = new WeakMap<object, Semaphore.Semaphore>()

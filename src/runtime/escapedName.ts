@@ -1,8 +1,8 @@
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /**
- * Escapes a name that no path can express. The result is readable and unique. An invalid byte or a control character, such
- * as 0xFF, becomes `\xff`, and a backslash is doubled.
+ * Escapes a name that no path can express. The result is readable and unique. Each invalid byte and each ASCII control
+ * character becomes `\x` and two hexadecimal digits: the byte 0xFF becomes `\xff`. A backslash is doubled.
  */
 export const escapeName = (name: Buffer): string => {
   let out = ""

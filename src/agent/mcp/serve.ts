@@ -156,9 +156,9 @@ const afterDeferredWork = Effect.callback<void>((resume) => {
 })
 
 /**
- * Waits until effect has sent the notices about new registrations, while no client receives them. To detect this, sends one
- * more notice through the same queue and waits for its delivery. Effect waits for the delivery of a notice only if the notice
- * has a request context, here `noClient`.
+ * Waits, before any client is connected, until effect has sent the notices about new registrations. Sends one more notice
+ * through the same queue: its delivery shows that effect has taken the earlier notices. Effect waits for the delivery of a
+ * notice only if the notice has a request context, here `noClient`.
  */
 const awaitNotices = Effect.gen(function* () {
   const { notifications } = yield* McpServer.McpServer

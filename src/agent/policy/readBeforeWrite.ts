@@ -32,7 +32,7 @@ import { formatCount as plural, whole } from "../../model/words.ts"
 import { type Invocation, layer, type Policy } from "./core.ts"
 
 // Checks a whole directory before it is removed or moved. The session must have read every file below the directory at its
-// current version. A file that cannot be checked counts as unread.
+// current version. A file that cannot be checked counts as unread. A directory with more than 10,000 entries is refused.
 
 const maxJudgedEntries = 10_000
 

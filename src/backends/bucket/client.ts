@@ -1,8 +1,8 @@
 /**
  * Signed requests to an S3-compatible store: retries, timeouts, and the faults of refused requests.
  *
- * A request whose answer was lost may have been applied. The next answer then has `isRepeated`, because only the caller knows
- * how to find out.
+ * A request whose answer was lost may have been applied. The answer of the next attempt then has `isRepeated`. The caller must
+ * check whether an earlier attempt was applied.
  */
 import type * as Aws4fetch from "aws4fetch"
 import * as Channel from "effect/Channel"

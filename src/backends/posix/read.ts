@@ -24,8 +24,8 @@ import { type Confined, type HostDirectory, lstatEntry, retryChanged } from "./p
 
 // Reads and writes bytes of open files.
 //
-// Few bytes are transferred synchronously: 64 KiB from the page cache take 4 µs, while a round trip through the thread
-// pool takes at least 25 µs. More bytes go through the thread pool, so that the program does not block.
+// Transfers of at most `maxSyncBytes` are synchronous: 64 KiB from the page cache take 4 µs, while a round trip through
+// the thread pool takes at least 25 µs. Larger transfers use the thread pool, so that the program does not block.
 
 export const maxSyncBytes = 64 * 1024
 

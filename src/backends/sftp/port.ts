@@ -348,7 +348,7 @@ export const makePort = (settings: PortSettings): Backend => {
    */
   const isUnmoved = (session: Session, { at, found }: Place): Effect.Effect<boolean> =>
     Effect.match(Calls.look(session, at), {
-      // The rename has succeeded, so it must not be repeated because this request failed.
+      // The server confirmed the rename. A failure of this check must not fail the call, because the rename would be repeated.
       onFailure: () => false,
       onSuccess: (now) =>
         now !== undefined && now.modified === found?.modified && now.size === found?.size && now.mode === found?.mode

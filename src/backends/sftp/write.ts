@@ -74,8 +74,8 @@ const checkTarget = (
 }
 
 /**
- * Returns the mode of a temporary file. The content is written before the file gets the group of the replaced file, so no group
- * may do more than everybody.
+ * Returns the mode of a temporary file, which does not have the group of the replaced file yet. If the permissions of the group
+ * and of others differ, only the owner gets permissions.
  */
 const stagedMode = (mode: number): number => (((mode >> 3) & 7) === (mode & 7) ? mode : mode & 0o700)
 

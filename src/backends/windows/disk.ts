@@ -1,4 +1,6 @@
-/** The calls to a Windows disk. Few bytes are read or written synchronously; more bytes go through the thread pool. */
+/**
+ * The calls to a Windows disk. Transfers of at most `maxSyncBytes` are synchronous; larger transfers use the thread pool.
+ */
 import { makeTransfers, type Transfers } from "../posix/read.ts"
 import type * as Effect from "effect/Effect"
 import type * as NodeFs from "node:fs"

@@ -39,7 +39,7 @@ const noncharacterTail = /[\ufffe\uffff][^]*/
  */
 const specialNamePattern = /^(?:\.git|\.gitmodules|\.gitattributes|\.mailmap|(?:[gm][^~]{0,5})?~\d+)[ .]*(?::|$)/i
 
-/** Returns the name without what HFS+ and git's check for it ignore. */
+/** Removes the characters that HFS+ ignores, and the tail of the name that git's check for HFS+ ignores. */
 export const plainSpelling = (name: string): string => name.replace(ignorableCharacters, "").replace(noncharacterTail, "")
 
 const needsPrefix = (name: string): boolean => name.startsWith(namePrefix) || specialNamePattern.test(plainSpelling(name))

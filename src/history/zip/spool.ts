@@ -23,7 +23,7 @@ const maxMemoryBytes = 8 * 1024 * 1024
 
 const truncatedArchive: Fault = { _tag: "IoError", detail: "the archive was truncated while it was read" }
 
-/** The largest read, in bytes, that is synchronous. For so few bytes a read in the thread pool takes longer. */
+/** The largest read, in bytes, that is synchronous. A read of at most this size takes longer in the thread pool. */
 const maxSyncReadBytes = 64 * 1024
 
 const readInline = (descriptor: number, offset: number, length: number): Effect.Effect<Uint8Array, Fault> =>

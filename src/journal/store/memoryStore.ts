@@ -38,8 +38,8 @@ type Append<E> = Scrivener<E>["append"]
 const ownAppends = new WeakMap<object, { readonly append: unknown; readonly ownAppend: unknown }>()
 
 /**
- * Returns an `append` that stores an entry without a copy. No other code may use the entry or its bytes, which are at most 4
- * KiB. If `append` of the journal has been replaced, calls the replacement.
+ * Returns an `append` that stores an entry without a copy. No other code may use the entry or its bytes, which must be at most
+ * 4 KiB. If `append` of the journal has been replaced, calls the replacement.
  */
 export const ownAppendOf = <E>(journal: Scrivener<E>): Append<E> => {
   const original = ownAppends.get(journal)

@@ -31,7 +31,7 @@ const timeOf = (blobs: Operations, hash: string) =>
     ([found]) => found && DateTime.toEpochMillis(found.storedAt)
   )
 
-/** Stores `count` small contents, and returns their hashes in order. */
+/** Stores `count` small contents, and returns their hashes, sorted. */
 const putMany = (blobs: Operations, count: number) =>
   Effect.map(
     Effect.forEach(

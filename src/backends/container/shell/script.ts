@@ -396,8 +396,8 @@ touch_() {
 // output, `//` ends a path, because no path contains it.
 // - No component before the last may be a symlink; the tools must not follow a symlink at the last component.
 // - `I`, `K`, `N`, `F`, `_l`, `_n`, `_s` and `_broken` belong to the loop. `$N` is a newline, `$F` the format of `stat`.
-// - A function reads the input of a request with `take`, once, and not in a subshell, because the loop would not notice.
-// After `$(take)`, it must set `I=0`.
+// - A function reads the input of a request with `take`, at most once. `take` sets `I` and `_broken`, which a subshell would
+// lose. So after `$(take)` the function sets `I=0`, and `_broken=1` if `take` failed.
 // - The status is one of `faultsByStatus` in `shellRoot.ts`. Any other status except 0 means that a tool failed, and its
 // message gives the reason.
 
