@@ -241,7 +241,7 @@ describe("the text of a prompt", () => {
     })
   )
 
-  it.effect("is rendered together with all tools, their sections, the prompt and its deadline", () =>
+  it.effect("is returned with the prompt, its deadline, and all tools with their sections", () =>
     Effect.gen(function* () {
       const inner = section("inner", { tools: [tool("two")] })
       const outer = section("outer", { tools: [tool("one")], children: [inner] })

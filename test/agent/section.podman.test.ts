@@ -65,7 +65,7 @@ describePodman("sections with a container:", () => {
       }).pipe(Effect.provide(services))
   )
 
-  it.live("a container with its own files starts at the first use with the mounts, not when the prompt is rendered", () =>
+  it.live("a container with its own files and mounts starts at the first use, not when the prompt is rendered", () =>
     Effect.gen(function* () {
       const root = project()
       const made = yield* Section.PodmanSection({ ...options(), mounts: [{ hostPath: "docs" }], allowedRoots: [root] })

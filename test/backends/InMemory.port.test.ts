@@ -257,7 +257,7 @@ describe("write from a stream", () => {
       assert.strictEqual(yield* read(port, "f"), "112233")
     })
   )
-  it.effect("of an empty stream creates an empty file", () =>
+  it.effect("creates an empty file if the stream is empty", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       assert.strictEqual((yield* port.write(at("f"), Stream.empty, "create")).sizeBytes, 0)

@@ -146,7 +146,7 @@ describe("wrong usage", () => {
     ["ls", "--jsn", "--json"],
     ["mcp", "--read-onl", "--read-only"],
     ["grep", "--bakend", "--backend"]
-  ])("by a mistyped flag of %s, %s, is reported with the similar flag %s", ([name, typed, meant]) =>
+  ])("of %s by the mistyped flag %s is reported with the similar flag %s", ([name, typed, meant]) =>
     Effect.gen(function* () {
       const ran = yield* usage(name!, typed!, "x")
       assert.strictEqual(ran.code, 2)

@@ -35,7 +35,7 @@ describe("the laws of the kit", () => {
     for (const { name, ref } of all) assert.isTrue(name.length > 0 && ref.length > 0, name)
   })
 
-  it("include a law for each regression of a list", () => {
+  it("include a law for each known regression", () => {
     const regressions: ReadonlyArray<readonly [what: string, law: string]> = [
       ["a file written below a file", "a write in mode overwrite below a file is NotADirectory"],
       ["a file over a directory", "a write in mode overwrite on a directory is NotAFile"],

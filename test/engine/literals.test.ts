@@ -344,7 +344,7 @@ describe("findNeedles", () => {
   }
 
   for (const flags of Object.keys(spellings)) {
-    it.effect(`returns a text that every match contains, with flags "${flags}"`, () =>
+    it.effect(`returns texts of which every match contains at least one, with flags "${flags}"`, () =>
       Effect.gen(function* () {
         let said = 0
         let folded = 0

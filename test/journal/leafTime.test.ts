@@ -295,7 +295,7 @@ describe("a request whose path no leaf serves at first", () => {
     )
   )
 
-  it.effect("is answered by the next leaf if the first leaf has completed", () =>
+  it.effect("is answered by the next leaf if the first leaf was shut down", () =>
     journaled(
       Effect.gen(function* () {
         const leaf = yield* started(yield* memory(), { prefix: "a" })
@@ -313,7 +313,7 @@ describe("a request whose path no leaf serves at first", () => {
     )
   )
 
-  it.effect("is answered by the leaf that runs longest, or by the next leaf once this leaf has completed", () =>
+  it.effect("fails as Unavailable, answered by the leaf that started first or, after its shutdown, by the next leaf", () =>
     journaled(
       Effect.gen(function* () {
         const first = yield* started(yield* memory(), { prefix: "a", grace: "5 seconds" })

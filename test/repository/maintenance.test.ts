@@ -92,8 +92,8 @@ describe("fork", () => {
   )
 })
 
-describe("a fork during a collection", () => {
-  it.effect("is complete even if the source changes before the collection sees the fork", () =>
+describe("a fork during a garbage collection", () => {
+  it.effect("is complete even if the source changes before the garbage collection sees the fork", () =>
     Effect.gen(function* () {
       const stores = yield* memory
       const { fs } = yield* open(stores)
@@ -174,7 +174,25 @@ describe("the sizes and modes in a repository", () => {
     })
   )
 
-  it.live("limit the bytes that are read from a forged blob", () =>
+  it.live("never include the file type in a mode, so other layers can read the workspace", () =>
+    Effect.gen(function* () {
+      const stores = yield* memory
+      const { fs } = yield* open(stores)
+      const entries = [
+        { path: "file" as never, bytes: new Uint8Array(1), mode: 0o100644 },
+        { path: "directory" as never, mode: 0o40755 }
+      ]
+      yield* fs.port.perform!({ _tag: "MakeMany", entries })
+      yield* Effect.provide(Repository.verify("w"), stores)
+      const other = yield* open(stores)
+      assert.strictEqual((yield* other.fs.stat("file")).mode, 0o644)
+      assert.strictEqual((yield* other.fs.stat("directory")).mode, 0o755)
+    })
+  )
+})
+
+describe("reading a repository", () => {
+  it.live("requests at most one byte more than a chunk of a blob at once, even of a forged blob", () =>
     Effect.gen(function* () {
       const blobs = makeBlobs()
       const lengths: Array<number | undefined> = []
@@ -196,32 +214,16 @@ describe("the sizes and modes in a repository", () => {
       for (const length of lengths) assert.isAtMost(length ?? Infinity, 1024 * 1024 + 1)
     })
   )
-
-  it.live("never include the file type in a mode, so other layers can read the workspace", () =>
-    Effect.gen(function* () {
-      const stores = yield* memory
-      const { fs } = yield* open(stores)
-      const entries = [
-        { path: "file" as never, bytes: new Uint8Array(1), mode: 0o100644 },
-        { path: "directory" as never, mode: 0o40755 }
-      ]
-      yield* fs.port.perform!({ _tag: "MakeMany", entries })
-      yield* Effect.provide(Repository.verify("w"), stores)
-      const other = yield* open(stores)
-      assert.strictEqual((yield* other.fs.stat("file")).mode, 0o644)
-      assert.strictEqual((yield* other.fs.stat("directory")).mode, 0o755)
-    })
-  )
 })
 
-describe("a collection", () => {
+describe("a garbage collection", () => {
   const places: Record<string, () => Layer.Layer<BlobStore | HeadStore, StoreError>> = {
     "in memory": () => Stores.layerMemory,
     "in SQLite": () => Stores.layerSql().pipe(Layer.provide(Stores.sqliteClient({ file: ":memory:" }))),
     "in a directory": () => Stores.layerDirectory({ directory: mkdtempSync(join(inMemory(), "collect-")) })
   }
   for (const [name, make] of Object.entries(places)) {
-    it.live(`${name} keeps a blob that is stored again after the collection has listed it`, () =>
+    it.live(`${name} keeps a blob that is stored again after the garbage collection has listed it`, () =>
       Effect.gen(function* () {
         const stores = yield* Layer.build(make())
         const blobs = Context.get(stores, BlobStore)
@@ -256,7 +258,7 @@ const damageable = Effect.gen(function* () {
 })
 
 describe("verify", () => {
-  it.live("counts exactly the blobs that remain after a collection", () =>
+  it.live("counts exactly the blobs that remain after a garbage collection", () =>
     Effect.gen(function* () {
       const { blobs, stores } = yield* damageable
       yield* Effect.provide(Repository.collect({ grace: -1000 }), stores)

@@ -54,12 +54,12 @@ const plantAll = (fs: Algebra) =>
   Effect.forEach(Object.entries(planted), ([path, text]) => fs.write(path, text), { discard: true })
 
 describe("lookups by names from outside:", () => {
-  it("the tested names include __proto__ and the methods of every object", () => {
+  it("the tested names include __proto__ and methods of Object.prototype", () => {
     assert.includeMembers(names, ["constructor", "toString", "hasOwnProperty", "__proto__", "valueOf"])
   })
 
   for (const [ground, made] of grounds) {
-    describe(`names that every object has, on ${ground},`, () => {
+    describe(`property names of Object.prototype, on ${ground},`, () => {
       it.live("are ordinary names of files and directories", () =>
         Effect.gen(function* () {
           const fs = yield* made()
@@ -122,7 +122,7 @@ describe("lookups by names from outside:", () => {
     })
   }
 
-  it.live("names that every object has are not names of toolkits, of tools of the MCP server, or of encodings", () =>
+  it.live("property names of Object.prototype are not names of toolkits, of tools of the MCP server, or of encodings", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ "a.txt": "a\n", ".gitignore": "[[:constructor:]]\n" })
       for (const name of names) {
@@ -168,7 +168,7 @@ describe("lookups by names from outside:", () => {
     })
   )
 
-  it.effect("names that every object has are not names of glob dialects", () =>
+  it.effect("property names of Object.prototype are not names of glob dialects", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       for (const name of names) {
@@ -178,33 +178,35 @@ describe("lookups by names from outside:", () => {
     })
   )
 
-  it.effect("names that every object has can be parameters of a tool, which explains wrong arguments", () =>
-    Effect.gen(function* () {
-      for (const name of names.filter((name) => name !== "__proto__")) {
-        const tool = define({
-          name: "odd",
-          description: "Takes an odd parameter.",
-          parameters: Schema.Struct({ [name]: Schema.Struct({ inner: Schema.String }) }),
-          value: Schema.Struct({}),
-          does: "reads",
-          idempotent: true,
-          examples: [{ [name]: { inner: "a" } } as never],
-          handle: () => Effect.die("not asked")
-        } as never)
-        for (const input of [{ [name]: { inner: "a" }, find: 1 }, { [name]: { inner: 1, valueOf: 2 } }, { other: 1 }]) {
-          const { message, success } = yield* Effect.provideService(
-            invokeUnknown(tool, input, { memory: Memory.make() }) as Effect.Effect<any>,
-            Filesystem,
-            yield* memory
-          )
-          assert.isFalse(success)
-          assert.include(message, "odd cannot take these arguments", name)
+  it.effect(
+    "property names of Object.prototype, except __proto__, can be parameters of a tool, and the tool explains wrong arguments",
+    () =>
+      Effect.gen(function* () {
+        for (const name of names.filter((name) => name !== "__proto__")) {
+          const tool = define({
+            name: "odd",
+            description: "Takes an odd parameter.",
+            parameters: Schema.Struct({ [name]: Schema.Struct({ inner: Schema.String }) }),
+            value: Schema.Struct({}),
+            does: "reads",
+            idempotent: true,
+            examples: [{ [name]: { inner: "a" } } as never],
+            handle: () => Effect.die("not asked")
+          } as never)
+          for (const input of [{ [name]: { inner: "a" }, find: 1 }, { [name]: { inner: 1, valueOf: 2 } }, { other: 1 }]) {
+            const { message, success } = yield* Effect.provideService(
+              invokeUnknown(tool, input, { memory: Memory.make() }) as Effect.Effect<any>,
+              Filesystem,
+              yield* memory
+            )
+            assert.isFalse(success)
+            assert.include(message, "odd cannot take these arguments", name)
+          }
         }
-      }
-    })
+      })
   )
 
-  it("names that every object has are treated as unknown error codes and arguments", () => {
+  it("property names of Object.prototype are treated as unknown error codes and arguments", () => {
     for (const name of names) {
       const error = Object.assign(new Error("odd"), { code: name })
       assert.strictEqual(faultOf(error, undefined, name)._tag, "IoError")
@@ -215,7 +217,7 @@ describe("lookups by names from outside:", () => {
     }
   })
 
-  it.effect("names that every object has are not flags of a FileSystem", () =>
+  it.effect("property names of Object.prototype are not flags of a FileSystem", () =>
     Effect.gen(function* () {
       const files = yield* FileSystem.FileSystem
       for (const name of names) {
@@ -228,7 +230,7 @@ describe("lookups by names from outside:", () => {
     }).pipe(Effect.provide(Platform.toFileSystem.pipe(Layer.provide(Layer.effect(Filesystem, memory)))))
   )
 
-  it.live("names that every object has can name sessions, slices and tags, before and after a dump", () =>
+  it.live("property names of Object.prototype can name sessions, slices and tags, before and after a dump", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const slices = names.map((name) => Slice.make(name, Schema.String))
@@ -246,30 +248,32 @@ describe("lookups by names from outside:", () => {
   class Asked extends Schema.TaggedClass<Asked>("test/Asked")("Asked", { correlationId: Schema.String }) {}
   class Given extends Schema.TaggedClass<Given>("test/Given")("Given", { correlationId: Schema.String }) {}
 
-  it.live("names that every object has can be correlation ids in a covenant, and none counts as answered in advance", () =>
-    Effect.gen(function* () {
-      for (const name of names) {
-        const [from, to] = [yield* Journal.makeMemory<Asked>(), yield* Journal.makeMemory<Given>()]
-        const options = {
-          branches: [
-            Covenant.branch({ name, journal: from, produces: [Asked], consumes: [] }),
-            Covenant.branch({ name: "other", journal: to, produces: [], consumes: [Given] })
-          ],
-          routes: [
-            Covenant.route({
-              name: "route",
-              from: [Asked],
-              to: [Given],
-              via: ({ entry }) => Effect.succeed([new Given({ correlationId: entry.correlationId })])
-            })
-          ]
+  it.live(
+    "property names of Object.prototype can be correlation ids in a covenant, and none counts as answered in advance",
+    () =>
+      Effect.gen(function* () {
+        for (const name of names) {
+          const [from, to] = [yield* Journal.makeMemory<Asked>(), yield* Journal.makeMemory<Given>()]
+          const options = {
+            branches: [
+              Covenant.branch({ name, journal: from, produces: [Asked], consumes: [] }),
+              Covenant.branch({ name: "other", journal: to, produces: [], consumes: [Given] })
+            ],
+            routes: [
+              Covenant.route({
+                name: "route",
+                from: [Asked],
+                to: [Given],
+                via: ({ entry }) => Effect.succeed([new Given({ correlationId: entry.correlationId })])
+              })
+            ]
+          }
+          yield* from.append(new Asked({ correlationId: name }))
+          const covenant = yield* Covenant.make(options)
+          const { start } = yield* Covenant.daemons(covenant)
+          yield* start
+          yield* Stream.runDrain(Stream.take(to.tail(0), 1))
         }
-        yield* from.append(new Asked({ correlationId: name }))
-        const covenant = yield* Covenant.make(options)
-        const { start } = yield* Covenant.daemons(covenant)
-        yield* start
-        yield* Stream.runDrain(Stream.take(to.tail(0), 1))
-      }
-    }).pipe(Effect.provide(Journal.layerMemory), Effect.scoped)
+      }).pipe(Effect.provide(Journal.layerMemory), Effect.scoped)
   )
 })

@@ -671,7 +671,7 @@ describe("a change that fails", () => {
 })
 
 describe("names of files", () => {
-  it.effect("can change only their case, and keep their case when the file is replaced", () =>
+  it.effect("can be renamed to a different case, and keep their case when the file is replaced", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\ReadMe.TXT`, "x")
@@ -689,7 +689,7 @@ describe("names of files", () => {
     })
   )
 
-  it.effect("can change only their case, even on a system that ignores such a rename", () =>
+  it.effect("can be renamed to a different case, even on a system that ignores such a rename", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\a`, "x")

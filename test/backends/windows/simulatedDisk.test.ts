@@ -59,7 +59,7 @@ describe("names on the simulated disk", () => {
     )
   })
 
-  it("can change only their case by a rename", () => {
+  it("can be renamed to a different case", () => {
     const it = disk()
     it.put("C:\\a.txt", "x")
     it.renameSync("C:\\a.txt", "C:\\A.TXT")
