@@ -270,7 +270,7 @@ const maxNamed = 5
 export const restore = define({
   name: "restore",
   description:
-    "Restore all files, or the given paths, from a snapshot. A restore that fails changes nothing. A snapshot of the current state is taken first, so that the restore can be undone.",
+    "Restore all files, or the given paths, from a snapshot. A failed restore changes nothing. A snapshot of the previous state allows an undo.",
   parameters: Schema.Struct({
     snapshot_id: Schema.optionalKey(snapshotParameter),
     paths: optional(
