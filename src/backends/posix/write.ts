@@ -49,6 +49,8 @@ interface Staged {
   readonly descriptor: number
   readonly place: HostDirectory
   readonly segment: string
+  /** The file that had the name when the write began. */
+  readonly old: Fs.Stats | undefined
   stat: FileStat | undefined
   isPublished: boolean
 }
@@ -68,7 +70,10 @@ const abandon = (
   }
 }
 
-const openTemporary = (confined: Confined, place: HostDirectory, mode: number): Staged | undefined => {
+const openTemporary = (confined: Confined, place: HostDirectory, old: Fs.Stats | undefined): Staged | undefined => {
+  // A new file gets 0o666 minus the umask. A replacement belongs to another group than the old file until it is complete, so
+  // only its owner may open it until then.
+  const mode = old === undefined ? 0o666 : old.mode & 0o700
   const segment = TemporaryNames.make()
   let descriptor: number | undefined
   let staged: Staged | undefined
@@ -76,7 +81,7 @@ const openTemporary = (confined: Confined, place: HostDirectory, mode: number): 
     descriptor = Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
     if (confined.holds(descriptor, place, segment)) {
       changeOwnerOfOpen(confined, descriptor)
-      staged = { descriptor, place, segment, stat: undefined, isPublished: false }
+      staged = { descriptor, place, segment, old, stat: undefined, isPublished: false }
     }
     return staged
   } finally {
@@ -93,9 +98,7 @@ const tryStage = (confined: Confined, place: HostDirectory, segment: string, mod
   if (found !== undefined && mode === "create") return alreadyExists
   if (found !== undefined && !found.isFile()) return notAFile
   removeLeftoversOnce(place)
-  // A new file gets 0o666 minus the umask. A replacement belongs to another group than the old file until it is complete, so
-  // only its owner may open it until then.
-  return openTemporary(confined, place, found === undefined ? 0o666 : found.mode & 0o700)
+  return openTemporary(confined, place, found)
 }
 
 const stage = (confined: Confined, path: FsPath, mode: Mode): Staged | Fault =>
@@ -200,7 +203,8 @@ const publish = (confined: Confined, staged: Staged, path: FsPath, mode: Mode): 
     const found = lstatEntry(to)
     if (found !== undefined && mode !== "replace") return alreadyExists
     if (found !== undefined && !found.isFile()) return notAFile
-    const stat = staged.stat ?? finishedStat(staged, path, found)
+    // Another process may have removed the old file since the write began.
+    const stat = staged.stat ?? finishedStat(staged, path, found ?? staged.old)
     if (mode !== "append" && staged.stat === undefined) {
       staged.stat = stat
       // Report a failure of close, because some network disks report only here that the content was lost.
