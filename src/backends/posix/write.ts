@@ -422,30 +422,42 @@ const sliceMillis = 5
 /** The maximum size of a file that is written synchronously together with others. */
 const maxTogetherBytes = 1024 * 1024
 
-const fillNew = (confined: Confined, descriptor: number, bytes: Uint8Array, mode: number | undefined): boolean => {
+const fillNew = (confined: Confined, descriptor: number, bytes: Uint8Array, mode: number | undefined): Fs.Stats | undefined => {
   changeOwnerOfOpen(confined, descriptor)
   for (let at = 0; at < bytes.length;) {
     const written = Fs.writeSync(descriptor, bytes, at, bytes.length - at, null)
-    if (written === 0) return false
+    if (written === 0) return undefined
     at += written
   }
+  const stats = Fs.fstatSync(descriptor)
   // The umask may have cleared some of the bits.
-  if (mode !== undefined && (Fs.fstatSync(descriptor).mode & 0o777) !== mode) Fs.fchmodSync(descriptor, mode)
-  return true
+  if (mode !== undefined && (stats.mode & 0o777) !== mode) Fs.fchmodSync(descriptor, mode)
+  return stats
+}
+
+const closeNew = (descriptor: number, at: HostPath, stats: Fs.Stats): void => {
+  try {
+    Fs.closeSync(descriptor)
+  } catch (error) {
+    // Some network disks report only here that the content was lost.
+    const found = lstatEntry(at)
+    if (found !== undefined && isSameFile(found, stats)) Fs.unlinkSync(at)
+    throw error
+  }
 }
 
 const makeFile = (confined: Confined, path: FsPath, bytes: Uint8Array, mode: number | undefined): boolean | Fault =>
   inParent(confined, path, (place, segment): boolean => {
     const at = place.at(segment)
     const descriptor = Fs.openSync(at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, mode ?? 0o666)
-    let isMade = false
+    let stats: Fs.Stats | undefined
     try {
-      isMade = confined.holds(descriptor, place, segment) && fillNew(confined, descriptor, bytes, mode)
+      if (confined.holds(descriptor, place, segment)) stats = fillNew(confined, descriptor, bytes, mode)
     } finally {
-      if (isMade) Fs.closeSync(descriptor)
-      else abandon(confined, { descriptor, place, segment })
+      if (stats === undefined) abandon(confined, { descriptor, place, segment })
     }
-    return isMade
+    if (stats !== undefined) closeNew(descriptor, at, stats)
+    return stats !== undefined
   })
 
 const makeWithMode = (confined: Confined, path: FsPath, mode: number | undefined): boolean => {
