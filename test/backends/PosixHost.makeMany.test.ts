@@ -42,5 +42,21 @@ for (const [level, make] of walks) {
         assert.isAtMost(openDescriptors() - before, 1)
       })
     )
+
+    it.effect("neither changes nor removes a file that another process puts in the place of a new directory", () =>
+      Effect.gen(function* () {
+        const { outside, port, root } = yield* host({ hardlinks: "reject" }, make)
+        Fs.writeFileSync(join(outside, "f"), "theirs")
+        Fs.chmodSync(join(outside, "f"), 0o600)
+        yield* replacing("mkdirSync", (mkdir) => (at, ...rest) => {
+          mkdir(at, ...rest)
+          Fs.rmdirSync(at)
+          Fs.linkSync(join(outside, "f"), at)
+        })
+        assert.deepStrictEqual(yield* makeMany(port, [{ path: p("d"), mode: 0o777 }]), [false])
+        assert.strictEqual(Fs.statSync(join(outside, "f")).mode & 0o777, 0o600)
+        assert.deepStrictEqual(tree(root), { d: "theirs" })
+      })
+    )
   })
 }

@@ -10,7 +10,7 @@ import type { Commit, NewEntry } from "../../port/Backend.ts"
 import { closeQuietly, unlinkQuietly } from "../../runtime/host.ts"
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import { makeDirectory, remove, setAttributes } from "./changes.ts"
+import { makeDirectory, setByAlias, setByName } from "./changes.ts"
 import { removeLeftoversOnce } from "./entries.ts"
 import { attempt } from "./errors.ts"
 import {
@@ -460,20 +460,36 @@ const makeFile = (confined: Confined, path: FsPath, bytes: Uint8Array, mode: num
     return stats !== undefined
   })
 
-const makeWithMode = (confined: Confined, path: FsPath, mode: number | undefined): boolean => {
-  if (makeDirectory(confined, path) !== undefined) return false
-  let isMade = mode === undefined
+/** Sets the mode of a new directory. Returns false if another process has replaced it with another kind of entry. */
+const setModeOfNew = (confined: Confined, place: HostDirectory, segment: string, mode: number): boolean => {
+  const made = place.openChild(segment)
+  if (isFault(made)) return false
   try {
-    isMade ||= setAttributes(confined, path, { mode }, "allow") === undefined
+    const set = confined.descriptorPath === undefined ? setByName : setByAlias
+    set(made.directory, made.stats, { mode })
   } finally {
-    if (!isMade) remove(confined, path)
+    made.release()
   }
-  return isMade
+  return true
+}
+
+const makeWithMode = (confined: Confined, path: FsPath, mode: number | undefined): boolean | Fault => {
+  const fault = makeDirectory(confined, path)
+  if (fault !== undefined || mode === undefined) return fault ?? true
+  return inParent(confined, path, (place, segment) => {
+    let isMade = false
+    try {
+      isMade = setModeOfNew(confined, place, segment, mode)
+    } finally {
+      if (!isMade) Fs.rmdirSync(place.at(segment))
+    }
+    return isMade
+  })
 }
 
 const makeEntry = (confined: Confined, { bytes, mode, path }: NewEntry): boolean => {
   try {
-    if (bytes === undefined) return makeWithMode(confined, path, mode)
+    if (bytes === undefined) return makeWithMode(confined, path, mode) === true
     return path !== root && bytes.length <= maxTogetherBytes && makeFile(confined, path, bytes, mode) === true
   } catch {
     return false
