@@ -113,6 +113,26 @@ describe("writing", () => {
     })
   )
 
+  for (const mode of ["replace", "append"] as const) {
+    it.effect(`keeps the permission bits of a file that another process removes during the ${mode} of a stream`, () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        Fs.writeFileSync(join(root, "f"), "old")
+        Fs.chmodSync(join(root, "f"), 0o664)
+        const removing = Stream.fromEffect(
+          Effect.sync(() => {
+            Fs.unlinkSync(join(root, "f"))
+            return bytes("new")
+          })
+        )
+        const stat = yield* write(port, "f", removing, mode)
+        assert.deepStrictEqual(tree(root), { f: "new" })
+        assert.strictEqual(Fs.statSync(join(root, "f")).mode & 0o7777, 0o664)
+        assert.strictEqual(stat.mode, 0o664)
+      })
+    )
+  }
+
   it.live("keeps the temporary file of a slow write, however old the file looks", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()

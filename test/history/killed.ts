@@ -9,7 +9,7 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { runTransaction } from "../../src/history/transaction.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { Recovery } from "../../src/port/hostRoots.ts"
-import { goalOf, look, type Tree, unlike } from "./transactionTrees.ts"
+import { goalOf, look, oneByOne, type Tree, unlike } from "./transactionTrees.ts"
 import { writeOut } from "../writeOut.ts"
 
 export interface Orders {
@@ -54,7 +54,8 @@ const counting = (port: Backend, call: number | undefined): Backend => {
     remove: (path) => count(port.remove(path)),
     rename: (from, to, how) => count(port.rename(from, to, how)),
     links: links && { ...links, make: (path, target) => count(links.make(path, target)) },
-    attributes: attributes && { set: (path, values) => count(attributes.set(path, values)) }
+    attributes: attributes && { set: (path, values) => count(attributes.set(path, values)) },
+    perform: oneByOne(port, count)
   }
 }
 

@@ -21,7 +21,7 @@ import * as SnapshotStore from "../../src/history/SnapshotStore.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { hydrate } from "../../src/workspace/HostMount.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { bytesOf, file, link, look, p, plant, tree, type Tree, unlike } from "./transactionTrees.ts"
+import { bytesOf, file, link, look, oneByOne, p, plant, tree, type Tree, unlike } from "./transactionTrees.ts"
 import { opening, recordsOf, write } from "./records.ts"
 import * as Request from "../../src/port/Request.ts"
 
@@ -47,7 +47,7 @@ const watching = (port: Backend, visit: Effect.Effect<void>): Backend => {
     rename: (from, to, how) => then(port.rename(from, to, how)),
     links: links && { ...links, make: (path, target) => then(links.make(path, target)) },
     attributes: attributes && { set: (path, values) => then(attributes.set(path, values)) },
-    perform: Request.override(port.perform, (perform) => ({ RemoveTree: (request) => then(perform(request)) }))
+    perform: Request.override(oneByOne(port, then), (perform) => ({ RemoveTree: (request) => then(perform(request)) }))
   }
 }
 

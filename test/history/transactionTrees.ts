@@ -1,6 +1,7 @@
 /** Trees as plain values. Helpers write and read them on disk without the code under test. */
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { createHash } from "node:crypto"
@@ -12,6 +13,7 @@ import type { DirectoryNode, Node } from "../../src/history/tree.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import type { Backend } from "../../src/port/Backend.ts"
+import * as Request from "../../src/port/Request.ts"
 
 export interface Tree {
   readonly mode: number
@@ -285,3 +287,16 @@ export const allKinds = (size = 1_100_000): { readonly before: Tree; readonly af
     0o700
   )
 })
+
+/** Creates the entries of `MakeMany` one by one, each with `step`, so that a process can end between two of them. */
+export const oneByOne = (
+  { perform }: Backend,
+  step: <A>(work: Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
+): Request.Perform | undefined =>
+  Request.override(perform, (perform) => ({
+    MakeMany: ({ entries }) =>
+      Effect.map(
+        Effect.forEach(entries, (entry) => step(perform({ _tag: "MakeMany", entries: [entry] }))),
+        (all) => Option.some(all.map((made) => Option.isSome(made) && made.value[0] === true))
+      )
+  }))

@@ -101,7 +101,7 @@ const refusal = (stats: Fs.Stats, { mode }: AttributeValues, hardlinks: Hardlink
   stats.isSymbolicLink() && mode !== undefined ? linkMode : isRefusedHardLink(stats, hardlinks) ? hardLinkRefused : undefined
 
 /** Sets attributes by the name of the entry. Only macOS has a call that sets the mode of a symlink itself. */
-const setByName = (at: HostPath, stats: Fs.Stats, { mode, modifiedAt }: AttributeValues): undefined => {
+export const setByName = (at: HostPath, stats: Fs.Stats, { mode, modifiedAt }: AttributeValues): undefined => {
   if (mode !== undefined) {
     const change = (Fs.lchmodSync as typeof Fs.lchmodSync | undefined) ?? Fs.chmodSync
     change(at, mode | specialBits(stats))
@@ -109,7 +109,7 @@ const setByName = (at: HostPath, stats: Fs.Stats, { mode, modifiedAt }: Attribut
   if (modifiedAt !== undefined) Fs.lutimesSync(at, ...times(stats, modifiedAt))
 }
 
-const setByAlias = (alias: HostPath, stats: Fs.Stats, { mode, modifiedAt }: AttributeValues): undefined => {
+export const setByAlias = (alias: HostPath, stats: Fs.Stats, { mode, modifiedAt }: AttributeValues): undefined => {
   if (mode !== undefined) Fs.chmodSync(alias, mode | specialBits(stats))
   if (modifiedAt !== undefined) Fs.utimesSync(alias, ...times(stats, modifiedAt))
 }

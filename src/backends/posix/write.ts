@@ -10,7 +10,7 @@ import type { Commit, NewEntry } from "../../port/Backend.ts"
 import { closeQuietly, unlinkQuietly } from "../../runtime/host.ts"
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import { makeDirectory, remove, setAttributes } from "./changes.ts"
+import { makeDirectory, setByAlias, setByName } from "./changes.ts"
 import { removeLeftoversOnce } from "./entries.ts"
 import { attempt } from "./errors.ts"
 import {
@@ -49,6 +49,8 @@ interface Staged {
   readonly descriptor: number
   readonly place: HostDirectory
   readonly segment: string
+  /** The file that had the name when the write began. */
+  readonly old: Fs.Stats | undefined
   stat: FileStat | undefined
   isPublished: boolean
 }
@@ -68,7 +70,10 @@ const abandon = (
   }
 }
 
-const openTemporary = (confined: Confined, place: HostDirectory, mode: number): Staged | undefined => {
+const openTemporary = (confined: Confined, place: HostDirectory, old: Fs.Stats | undefined): Staged | undefined => {
+  // A new file gets 0o666 minus the umask. A replacement belongs to another group than the old file until it is complete, so
+  // only its owner may open it until then.
+  const mode = old === undefined ? 0o666 : old.mode & 0o700
   const segment = TemporaryNames.make()
   let descriptor: number | undefined
   let staged: Staged | undefined
@@ -76,7 +81,7 @@ const openTemporary = (confined: Confined, place: HostDirectory, mode: number): 
     descriptor = Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
     if (confined.holds(descriptor, place, segment)) {
       changeOwnerOfOpen(confined, descriptor)
-      staged = { descriptor, place, segment, stat: undefined, isPublished: false }
+      staged = { descriptor, place, segment, old, stat: undefined, isPublished: false }
     }
     return staged
   } finally {
@@ -93,9 +98,7 @@ const tryStage = (confined: Confined, place: HostDirectory, segment: string, mod
   if (found !== undefined && mode === "create") return alreadyExists
   if (found !== undefined && !found.isFile()) return notAFile
   removeLeftoversOnce(place)
-  // A new file gets 0o666 minus the umask. A replacement belongs to another group than the old file until it is complete, so
-  // only its owner may open it until then.
-  return openTemporary(confined, place, found === undefined ? 0o666 : found.mode & 0o700)
+  return openTemporary(confined, place, found)
 }
 
 const stage = (confined: Confined, path: FsPath, mode: Mode): Staged | Fault =>
@@ -200,7 +203,8 @@ const publish = (confined: Confined, staged: Staged, path: FsPath, mode: Mode): 
     const found = lstatEntry(to)
     if (found !== undefined && mode !== "replace") return alreadyExists
     if (found !== undefined && !found.isFile()) return notAFile
-    const stat = staged.stat ?? finishedStat(staged, path, found)
+    // Another process may have removed the old file since the write began.
+    const stat = staged.stat ?? finishedStat(staged, path, found ?? staged.old)
     if (mode !== "append" && staged.stat === undefined) {
       staged.stat = stat
       // Report a failure of close, because some network disks report only here that the content was lost.
@@ -418,46 +422,74 @@ const sliceMillis = 5
 /** The maximum size of a file that is written synchronously together with others. */
 const maxTogetherBytes = 1024 * 1024
 
-const fillNew = (confined: Confined, descriptor: number, bytes: Uint8Array, mode: number | undefined): boolean => {
+const fillNew = (confined: Confined, descriptor: number, bytes: Uint8Array, mode: number | undefined): Fs.Stats | undefined => {
   changeOwnerOfOpen(confined, descriptor)
   for (let at = 0; at < bytes.length;) {
     const written = Fs.writeSync(descriptor, bytes, at, bytes.length - at, null)
-    if (written === 0) return false
+    if (written === 0) return undefined
     at += written
   }
+  const stats = Fs.fstatSync(descriptor)
   // The umask may have cleared some of the bits.
-  if (mode !== undefined && (Fs.fstatSync(descriptor).mode & 0o777) !== mode) Fs.fchmodSync(descriptor, mode)
-  return true
+  if (mode !== undefined && (stats.mode & 0o777) !== mode) Fs.fchmodSync(descriptor, mode)
+  return stats
+}
+
+const closeNew = (descriptor: number, at: HostPath, stats: Fs.Stats): void => {
+  try {
+    Fs.closeSync(descriptor)
+  } catch (error) {
+    // Some network disks report only here that the content was lost.
+    const found = lstatEntry(at)
+    if (found !== undefined && isSameFile(found, stats)) Fs.unlinkSync(at)
+    throw error
+  }
 }
 
 const makeFile = (confined: Confined, path: FsPath, bytes: Uint8Array, mode: number | undefined): boolean | Fault =>
   inParent(confined, path, (place, segment): boolean => {
     const at = place.at(segment)
     const descriptor = Fs.openSync(at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, mode ?? 0o666)
+    let stats: Fs.Stats | undefined
+    try {
+      if (confined.holds(descriptor, place, segment)) stats = fillNew(confined, descriptor, bytes, mode)
+    } finally {
+      if (stats === undefined) abandon(confined, { descriptor, place, segment })
+    }
+    if (stats !== undefined) closeNew(descriptor, at, stats)
+    return stats !== undefined
+  })
+
+/** Sets the mode of a new directory. Returns false if another process has replaced it with another kind of entry. */
+const setModeOfNew = (confined: Confined, place: HostDirectory, segment: string, mode: number): boolean => {
+  const made = place.openChild(segment)
+  if (isFault(made)) return false
+  try {
+    const set = confined.descriptorPath === undefined ? setByName : setByAlias
+    set(made.directory, made.stats, { mode })
+  } finally {
+    made.release()
+  }
+  return true
+}
+
+const makeWithMode = (confined: Confined, path: FsPath, mode: number | undefined): boolean | Fault => {
+  const fault = makeDirectory(confined, path)
+  if (fault !== undefined || mode === undefined) return fault ?? true
+  return inParent(confined, path, (place, segment) => {
     let isMade = false
     try {
-      isMade = confined.holds(descriptor, place, segment) && fillNew(confined, descriptor, bytes, mode)
+      isMade = setModeOfNew(confined, place, segment, mode)
     } finally {
-      if (isMade) Fs.closeSync(descriptor)
-      else abandon(confined, { descriptor, place, segment })
+      if (!isMade) Fs.rmdirSync(place.at(segment))
     }
     return isMade
   })
-
-const makeWithMode = (confined: Confined, path: FsPath, mode: number | undefined): boolean => {
-  if (makeDirectory(confined, path) !== undefined) return false
-  let isMade = mode === undefined
-  try {
-    isMade ||= setAttributes(confined, path, { mode }, "allow") === undefined
-  } finally {
-    if (!isMade) remove(confined, path)
-  }
-  return isMade
 }
 
 const makeEntry = (confined: Confined, { bytes, mode, path }: NewEntry): boolean => {
   try {
-    if (bytes === undefined) return makeWithMode(confined, path, mode)
+    if (bytes === undefined) return makeWithMode(confined, path, mode) === true
     return path !== root && bytes.length <= maxTogetherBytes && makeFile(confined, path, bytes, mode) === true
   } catch {
     return false
