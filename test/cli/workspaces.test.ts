@@ -226,7 +226,12 @@ describe("an address or a name that is wrong", () => {
     ["a pipe as a file", 2, /regular file/, ["workspaces", "create", "a", "--store", "sqlite:pipe"]],
     ["a database of another program", 2, /other tables/, ["workspaces", "create", "a", "--store", "sqlite:other.db"]],
     ["a database in memory", 2, /in memory/, ["workspaces", "create", "a", "--store", "sqlite::memory:"]],
-    ["a URL of a database", 2, /URI filenames of SQLite/, ["workspaces", "create", "a", "--store", "sqlite:file:work.db?mode=ro"]],
+    [
+      "a URL of a database",
+      2,
+      /URI filenames of SQLite/,
+      ["workspaces", "create", "a", "--store", "sqlite:file:work.db?mode=ro"]
+    ],
     ["an empty name for a new store", 2, /it is empty/, ["workspaces", "create", "", "--store", "new"]],
     ["a long name for a new store", 2, /longer than 256/, ["workspaces", "create", "x".repeat(300), "--store", "new"]],
     ["a wrong name for a new database", 2, /a control character/, ["workspaces", "create", "a\tb", "--store", "sqlite:new.db"]],
