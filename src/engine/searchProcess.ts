@@ -128,8 +128,8 @@ const maxEntries = 4096
 /** The maximum number of directories whose states are kept for later jobs. */
 const maxStates = 8192
 /**
- * Matches control characters, the replacement character for invalid bytes, and names of temporary files. The matched text
- * contains names that are each followed by a slash.
+ * Matches control characters, the replacement character for invalid bytes, and names of temporary files. In the matched
+ * text, slashes separate the names.
  */
 const unusualNames = /[\x01-\x1f\x7f\ufffd]|(?:^|\/)\.~/
 const surrogates = /[\ud800-\udfff]/
@@ -166,7 +166,7 @@ const list = (): Listing | undefined => {
   const kinds = new Uint8Array(names.length)
   for (let i = 0; i < names.length; i++) {
     const name = names[i]!
-    if (name.charCodeAt(name.length - 1) === 47) {
+    if (name.endsWith("/")) {
       kinds[i] = 1
       names[i] = name.slice(0, -1)
     } else if (others !== undefined) kinds[i] = others.get(name) ?? 0

@@ -2,13 +2,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { execFileSync, spawnSync } from "node:child_process"
-import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { readOnly } from "../../src/filesystem/Decorator.ts"
 import { type Algebra, type GrepOptions, make } from "../../src/filesystem/Filesystem.ts"
 import type { GrepMatch } from "../../src/model/Entry.ts"
 import { portable } from "../../src/port/Backend.ts"
+import { searchProcesses } from "../../src/runtime/searchProcesses.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { grow, pick, random, type Shape } from "./trees.ts"
@@ -121,6 +122,29 @@ describe("a search by workers gives the same answers as a search by the port's p
         }
         yield* agree(fast, plain, "sizes", (fs) => Stream.runCollect(fs.walk(".", { sizes: true })))
         yield* agree(fast, plain, "depth", (fs) => Stream.runCollect(fs.walk(".", { maxDepth: 2 })))
+      }).pipe(Effect.scoped)
+    )
+
+    it.live(`for the kinds of entries, tree ${seed}`, () =>
+      Effect.gen(function* () {
+        const { fast, plain, root } = yield* both(seed, { ...shape, directories: 0 })
+        const directories = Array.from({ length: 300 }, (_, i) => join(root, `d${i}`))
+        for (const directory of directories) {
+          mkdirSync(join(directory, "b"), { recursive: true })
+          writeFileSync(join(directory, "b.ts"), "")
+          symlinkSync("b", join(directory, "b-link"))
+        }
+        execFileSync(
+          "mkfifo",
+          directories.map((directory) => join(directory, "b-pipe"))
+        )
+        const walk: Call = (fs, onSkip) => Stream.runCollect(fs.walk(".", { onSkip }))
+        // The first walks start the search processes, and run without them.
+        while (searchProcesses()?.areWarm() === false) {
+          yield* observe(fast, walk)
+          yield* Effect.sleep(5)
+        }
+        yield* agree(fast, plain, "walk", walk)
       }).pipe(Effect.scoped)
     )
 

@@ -89,6 +89,8 @@ const entries: ReadonlyArray<readonly [path: string, bytes?: Uint8Array | undefi
   ["new/empty", new Uint8Array(0)],
   ["new/run", encodeUtf8("run"), 0o755],
   ["new/own", encodeUtf8("own"), 0o600],
+  ["new/all", encodeUtf8("all"), 0o666],
+  ["new/shared", undefined, 0o777],
   ["new/fixed", encodeUtf8("fixed"), 0o444],
   ["new/large", encodeUtf8("0123456789".repeat(8_000))],
   ["new/it's $1; #", encodeUtf8("odd")],
