@@ -57,7 +57,7 @@ export const beyond: ReadonlyArray<readonly [reason: string, is: (law: Law) => b
       /two filesystems over one port/,
       /an interrupted call does not block/,
       /a full disk/,
-      /accelerated read returns/,
+      /^an accelerated read returns/,
       /^copies and moves/,
       /in one step/
     )
