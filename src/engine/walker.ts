@@ -58,6 +58,13 @@ const directoriesBeforeWarmProcesses = 24
 const directoriesBeforeColdProcesses = 128
 const maxDirectoriesPerJob = 64
 /**
+ * While more than `treeAheadLimit` directories wait to be emitted, a job gets at most `maxDirectoriesPerNearJob` directories.
+ * All processes then work near the current directory. Otherwise each process would finish a distant subtree of its own, and
+ * the walk would keep the results.
+ */
+const treeAheadLimit = 1024
+const maxDirectoriesPerNearJob = 4
+/**
  * The maximum work of a job. One directory, one searched file and eight entries each count as 1. The first jobs end
  * early, so that all processes get directories.
  */
@@ -215,7 +222,8 @@ export class Walker<A> {
     if (trees === undefined) return false
     const room = trees.room()
     if (room > 0) {
-      const wanted = this.#takeUnread(room * maxDirectoriesPerJob, 1, ({ isUnusual }) => !isUnusual)
+      const perJob = this.#ahead < treeAheadLimit ? maxDirectoriesPerJob : maxDirectoriesPerNearJob
+      const wanted = this.#takeUnread(room * perJob, 1, ({ isUnusual }) => !isUnusual)
       const size = Math.ceil(wanted.length / room)
       const first = this.#base.path === FsPathModule.root ? 0 : this.#base.path.length + 1
       const budget = this.#directoriesRead < maxDirectoriesPerJob ? firstJobBudget : jobBudget
