@@ -192,7 +192,7 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
         [...shown],
         (workspace) =>
           Effect.map(
-            // A damaged head must not hide the changes of the others, so it counts as missing here.
+            // A damaged head counts as missing here, so that it does not hide the changes of other workspaces.
             Effect.catchIf(
               heads.get(workspace),
               ({ reason }) => reason === "corrupt",

@@ -46,7 +46,7 @@ export interface Won {
 
 /** Tests whether the history of `present` lacks a commit that was confirmed earlier. */
 const hasLost = (present: Commit, { commit, id }: Won): boolean => {
-  // Another history does not show this, and neither does a commit of version 1.
+  // A commit of another history, or of version 1, does not show whether the confirmed commit is lost.
   if (originOf(present) !== originOf(commit)) return false
   const since = present.head.sequence - commit.head.sequence
   return since < 0 || (since < maxRecent && present.root.recent[since] !== id)

@@ -494,7 +494,10 @@ export const make = (
         })
       )
 
-    /** Returns the transaction of this fiber, which begins with its first use of the workspace. */
+    /**
+     * Returns the transaction of this fiber in this workspace, and begins the transaction at its first use of a workspace. Returns
+     * `undefined` outside of a transaction. Fails if the transaction is over, or belongs to another workspace.
+     */
     const joined: Effect.Effect<Transaction | undefined, Fault> = Effect.flatMap(CurrentTransaction, (current) => {
       const found = own(current)
       if (found !== undefined) return Effect.succeed(found)

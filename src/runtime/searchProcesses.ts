@@ -24,7 +24,6 @@ export interface SearchJob {
   readonly done: (report: TreeReport | undefined) => void
 }
 
-/** A search that uses the processes. */
 export interface ProcessSearch {
   /** Returns the number of jobs that can be sent now. Returns 0 while no process is ready, and if not `isUsable`. */
   readonly room: () => number

@@ -101,7 +101,7 @@ describe("list_directory", () => {
       const { message, value } = yield* list({})
       assert.deepStrictEqual<unknown>(value, { path: ".", directories: ["d", "to-d"], files: ["dangling", "f", "to-f"] })
       assert.include(message, "to-d/")
-      assert.include(message, "dangling (a link that leads nowhere)")
+      assert.include(message, "dangling (a broken link)")
       assert.include(message, `to-f (3 bytes, version ${sha256("abc").slice(0, 12)}`)
     }).pipe(
       Effect.provide(

@@ -201,8 +201,8 @@ const checkOrder = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes a checker that unpacks many entries at a time in threads. Returns `undefined` if checking one entry at a time is as
- * fast.
+ * Makes a checker that unpacks many entries at a time in threads. Returns `undefined` without Node, and if checking one entry at
+ * a time is as fast.
  */
 const makeContentChecker = Effect.fnUntraced(function* (
   count: number
