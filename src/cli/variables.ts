@@ -26,7 +26,7 @@ const natsVariables = Effect.all({
 
 /**
  * Reads the credentials for `nats://`. With a user, `secret` is the password, and otherwise the token. Without `secret`, reads
- * them from the variables of NATS's own tools. Returns `undefined` if there are none, or if the user has no password.
+ * the credentials from the variables of NATS's own tools. Returns `undefined` if there are none, or if the user has no password.
  */
 export const readNatsCredentials = (secret: Redacted.Redacted | undefined) =>
   Effect.map(natsVariables, ({ password: ownPassword, token: ownToken, user }) => {

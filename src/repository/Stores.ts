@@ -1,8 +1,8 @@
 /**
  * The stores in which repositories keep their blobs and heads.
  *
- * All stores behave in the same way, which `StoreSuite` in `fs-algebra/testing` tests. They differ in their durability, and in
- * the programs that can share them.
+ * All stores behave in the same way, which `StoreSuite` in `fs-algebra/testing` tests. The stores differ in their durability,
+ * and in the programs that can share them.
  *
  * @since 0.1.0
  */
@@ -95,9 +95,9 @@ export const layerMemory: Layer.Layer<BlobStore | HeadStore> = Layer.effectConte
  * Provides stores in a directory. Any number of programs on one machine may use the directory at the same time. No server is
  * needed.
  *
- * A change is complete or absent after a crash of the program. With `fsync: true` it also survives a loss of power. If content
- * is put again, it is compared with the stored bytes, and a damaged file is replaced. Building the layer removes the leftovers
- * of dead processes.
+ * A change is complete or absent after a crash of the program. With `fsync: true`, a complete change also survives a loss of
+ * power. If content is put again, it is compared with the stored bytes, and a damaged file is replaced. Building the layer
+ * removes the leftovers of dead processes.
  *
  * Fails with `invalid` if the directory contains other files, or a store of a later version.
  *
@@ -136,8 +136,8 @@ export const layerDirectory = (options: DirectoryOptions): Layer.Layer<BlobStore
  *
  * Limits:
  *
- * - `changes` queries the database four times a second for each reader. A call that waits for longer than `timeout` for a Postgres
- *   server fails with `unavailable`, and the server may still make the change later.
+ * - `changes` queries the database four times a second for each reader. A call that waits for longer than `timeout` for a
+ * Postgres   server fails with `unavailable`, and the server may still make the change later.
  * - A call inside a transaction of the same client is part of that transaction.
  * - A Postgres database must have the encoding UTF8. A blob has at most 1 GiB.
  *

@@ -95,7 +95,7 @@ export interface CommitInfo {
   readonly message: string | undefined
   /** `undefined` if an earlier version of the format did not record it. */
   readonly committedAt: DateTime.Utc | undefined
-  /** False if the root node is no longer in the store. The commits before it are then unknown. */
+  /** False if the root node is no longer in the store. The earlier commits are then unknown. */
   readonly isStored: boolean
 }
 

@@ -64,7 +64,9 @@ export interface Workspace {
     effect: Effect.Effect<A, E, R>,
     mapFault: (fault: Fault) => E2
   ) => Effect.Effect<A, E | E2, R>
-  /** Returns the id of the history, which changes if the workspace is deleted and made again. `undefined` if it is unknown. */
+  /**
+   * Returns the id of the history, which changes if the workspace is deleted and made again. `undefined` if the id is unknown.
+   */
   readonly lineage: () => string | undefined
   /** Tests whether it is known that the workspace was deleted and made again. All reads and changes then fail. */
   readonly isReplaced: () => boolean
@@ -494,10 +496,7 @@ export const make = (
         })
       )
 
-    /**
-     * Returns the transaction of this fiber in this workspace, and begins the transaction at its first use of a workspace. Returns
-     * `undefined` outside of a transaction. Fails if the transaction is over, or belongs to another workspace.
-     */
+    /** Returns the transaction of this fiber, and begins it at the first use of a workspace. `undefined` outside of a transaction. */
     const joined: Effect.Effect<Transaction | undefined, Fault> = Effect.flatMap(CurrentTransaction, (current) => {
       const found = own(current)
       if (found !== undefined) return Effect.succeed(found)
@@ -588,7 +587,9 @@ export const make = (
         })
       })
 
-    /** Returns the answer that a draft has for a call. Fails if the answer may have been forgotten, or belongs to another call. */
+    /**
+     * Returns the answer that a draft has for a call. Fails if the answer may have been forgotten, or belongs to another call.
+     */
     const answerIn = (
       { answers = noAnswers, fresh = [] }: Draft,
       { id, request }: Pick<Answer, "id" | "request">,

@@ -3,7 +3,7 @@
  *
  * Each process has two jobs at a time, so that it never waits for the next job. Unlike a thread, a process has its own
  * working directory, which confines the search. Terminating the process stops a regular expression that backtracks
- * without end. The processes start at the first use. They end after an idle period, or when this process ends.
+ * without end. The processes start at the first use. The processes end after an idle period, or when this process ends.
  */
 import type { ChildProcess, SpawnOptions } from "node:child_process"
 import type * as Sea from "node:sea"

@@ -414,8 +414,8 @@ export const append = <E, R>(
     () => flushName(confined, path, durability)
   )
 
-// Creates many entries with few calls each. The caller creates them in a hidden directory, so a file is written under its own
-// name.
+// Creates many entries with few calls each. The caller creates the entries in a hidden directory, so a file is written under
+// its own name.
 
 /** The time after which the creation of many entries lets other fibers run. */
 const sliceMillis = 5

@@ -41,7 +41,7 @@ interface Side {
 }
 
 interface Patch {
-  /** The patch, with one character per byte. It is empty for directories, which git does not track. */
+  /** The patch, with one character per byte. The patch is empty for directories, which git does not track. */
   readonly text: string
   readonly linesAdded: number
   readonly linesRemoved: number

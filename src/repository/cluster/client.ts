@@ -112,8 +112,8 @@ export const client = (
         : Effect.map(ask({}, undefined), ({ instance }) => instance)
     )
     /**
-     * Returns the time of the owner's clock, or an earlier time. The owner compares it with the times of its answers. The clock
-     * of this machine may differ from the owner's by hours, be set, or stop while the machine is suspended.
+     * Returns the time of the owner's clock, or an earlier time. The owner compares this time with the times of its answers.
+     * The clock of this machine may differ from the owner's by hours, be set, or stop while the machine is suspended.
      */
     const ownersTime: Effect.Effect<number, FsError | RpcClientError> = Effect.flatMap(
       Effect.all([Clock.currentTimeMillis, elapsedMillis]),

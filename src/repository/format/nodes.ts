@@ -1,7 +1,7 @@
 /**
  * The nodes of a repository and their encoding. The guide `repository-format.md` specifies the bytes.
  *
- * The decoder accepts exactly the bytes that the encoder writes. It trusts nothing: a blob may be forged.
+ * The decoder accepts exactly the bytes that the encoder writes. The decoder trusts nothing: a blob may be forged.
  */
 import { compare, parse as parsePath } from "../../model/FsPath.ts"
 import { Buffer } from "../../runtime/buffer.ts"

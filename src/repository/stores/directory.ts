@@ -4,11 +4,11 @@
  * - `format.json` names the format and its version.
  * - `blobs/ab/cdef…` is the content whose hash is `abcdef…`.
  * - `heads/HASH.json` has two lines: the name of the workspace, whose SHA-256 is the file's name, and the text of its head.
- * - `heads/HASH.lock` is a directory. It has an entry of each process that replaces the head at the moment.
+ * - `heads/HASH.lock` is a directory. This directory has an entry of each process that replaces the head at the moment.
  * - `drafts` has files that are being written. A rename publishes a draft.
  *
- * Other programs may have written to the directory. So symlinks below it are not followed, only regular files are read, and
- * every content is checked.
+ * Other programs may have written to the directory. So symlinks below the directory are not followed, only regular files are
+ * read, and every content is checked.
  */
 import * as Effect from "effect/Effect"
 import { codeOf, isSystemError } from "../../model/realms.ts"

@@ -118,7 +118,7 @@ const abandonedAfter = <A, E, R>(run: Effect.Effect<A, E, R>, duration: Duration
     )
   )
 
-/** Makes the function that runs the statements of a call. Without `timeout`, it waits without a limit. */
+/** Makes the function that runs the statements of a call. Without `timeout`, the function waits without a limit. */
 const makeAnswer =
   (timeout: Duration.Duration | undefined) =>
   (what: string, statements = 1) =>
