@@ -64,9 +64,7 @@ export interface Workspace {
     effect: Effect.Effect<A, E, R>,
     mapFault: (fault: Fault) => E2
   ) => Effect.Effect<A, E | E2, R>
-  /**
-   * Returns the id of the history, which changes if the workspace is deleted and made again. `undefined` if the id is unknown.
-   */
+  /** Returns the id of the history, or `undefined` if unknown. The id changes if the workspace is deleted and made again. */
   readonly lineage: () => string | undefined
   /** Tests whether it is known that the workspace was deleted and made again. All reads and changes then fail. */
   readonly isReplaced: () => boolean
@@ -587,9 +585,7 @@ export const make = (
         })
       })
 
-    /**
-     * Returns the answer that a draft has for a call. Fails if the answer may have been forgotten, or belongs to another call.
-     */
+    /** Returns the answer that a draft has for a call. Fails if the answer may have been forgotten, or belongs to another call. */
     const answerIn = (
       { answers = noAnswers, fresh = [] }: Draft,
       { id, request }: Pick<Answer, "id" | "request">,
