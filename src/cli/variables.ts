@@ -5,7 +5,7 @@ import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import { userInfo } from "node:os"
 
-/** Reads a variable. Returns `undefined` if it is missing or invalid. */
+/** Reads a variable. Returns `undefined` if the variable is missing or invalid. */
 export const configured = <A>(config: Config.Config<Option.Option<A>>): Effect.Effect<A | undefined> =>
   Effect.map(Effect.orElseSucceed(config, Option.none<A>), Option.getOrUndefined)
 

@@ -122,7 +122,7 @@ interface Known {
   readonly exact?: Texts | undefined
   readonly starts?: Texts | undefined
   readonly ends?: Texts | undefined
-  /** Texts such that every match contains at least one of them. Absent if `exact` implies them. */
+  /** Texts such that every match contains at least one of them. Absent if `exact` implies these texts. */
   readonly needles?: Texts | undefined
 }
 

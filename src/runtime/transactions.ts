@@ -108,8 +108,8 @@ const parseHeader = (line: string): Header | undefined => {
 }
 
 /**
- * Runs `use` with the opened record. Returns "gone" if the file is missing. Returns `undefined` if it is no regular
- * file of this user, is too large or cannot be read. Throws temporary errors.
+ * Runs `use` with the opened record. Returns "gone" if the file is missing. Returns `undefined` if the file is no
+ * regular file of this user, is too large or cannot be read. Throws temporary errors.
  */
 const withRecord = <A>(file: string, use: (descriptor: number, stats: Fs.Stats) => A): A | "gone" | undefined => {
   let descriptor: number | undefined

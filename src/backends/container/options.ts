@@ -19,8 +19,8 @@ import { type Dialect, dialectOf, isPath, noEngine } from "./dialect.ts"
  */
 export interface ContainerMount {
   /**
-   * The absolute path of a file or directory on the host. After symlinks are resolved, it must be inside one of
-   * `allowedRoots`.
+   * The absolute path of a file or directory on the host. After symlinks are resolved, the path must be inside one
+   * of `allowedRoots`.
    */
   readonly source: string
   /** The absolute path inside the container. The path must not overlap `workdir`, `/tmp` or the system's directories. */

@@ -57,7 +57,7 @@ const moved = lost("the workspace moved to another runner", undefined)
 const orMoved = <E>(cause: Cause.Cause<E>): Cause.Cause<E | RpcClientError> =>
   Cause.hasInterruptsOnly(cause) ? Cause.fail(moved) : cause
 
-/** Copies the bytes of a request. A runner in this process would keep them, and their owner may change them later. */
+/** Copies the bytes of a request. A runner in this process would keep the bytes, and their owner may change them later. */
 const withOwnBytes = (payload: object): object =>
   "bytes" in payload ? { ...payload, bytes: new Uint8Array(payload.bytes as Uint8Array) } : payload
 

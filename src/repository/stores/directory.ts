@@ -24,7 +24,7 @@ import * as Heads from "./directoryHeads.ts"
 import type { Stores } from "./stores.ts"
 
 export interface DirectoryOptions {
-  /** The path of the directory. The layer creates it if it does not exist. */
+  /** The path of the directory. The layer creates a missing directory. */
   readonly directory: string
   /** If true, a change returns only when it is on the disk, so that it survives a loss of power. @default false */
   readonly fsync?: boolean | undefined
@@ -96,7 +96,10 @@ let drafts = 0
 const draftName = (): string =>
   `.${Identity.self()}.${(own ??= randomBytes(8).toString("hex"))}${(drafts++ % 2 ** 32).toString(16).padStart(8, "0")}.tmp`
 
-/** Opens a file without following a link and without waiting for the writer of a FIFO. Returns `undefined` if it is missing. */
+/**
+ * Opens a file without following a link and without waiting for the writer of a FIFO. Returns `undefined` if the file is
+ * missing.
+ */
 export const openFile = (path: string): { readonly descriptor: number; readonly size: number } | undefined => {
   let descriptor: number
   try {
@@ -246,7 +249,7 @@ export const open = ({ directory, fsync = false }: DirectoryOptions): Effect.Eff
 
 /**
  * Opens a directory that has only blobs, with its drafts beside them. The first content creates the directory. A reader leaves
- * the drafts of others alone.
+ * the drafts of other programs alone.
  */
 export const openBlobs = (
   { directory, fsync = false }: DirectoryOptions,
