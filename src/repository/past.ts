@@ -89,11 +89,14 @@ export interface CommitInfo {
   readonly sequence: number
   /** The hash of the root node. */
   readonly root: string
-  /** At most 1,024 bytes, except in the newest commit. `undefined` if an earlier version of the format did not record it. */
+  /**
+   * The author. Authors of earlier commits are cut to 1,024 bytes. `undefined` if an earlier version of the format did not
+   * record the author.
+   */
   readonly author: string | undefined
   /** The message, with the same limits as the author. */
   readonly message: string | undefined
-  /** `undefined` if an earlier version of the format did not record it. */
+  /** The time of the commit. `undefined` if an earlier version of the format did not record the time. */
   readonly committedAt: DateTime.Utc | undefined
   /** False if the root node is no longer in the store. The earlier commits are then unknown. */
   readonly isStored: boolean

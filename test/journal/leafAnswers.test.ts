@@ -274,7 +274,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("deletes a link itself, but reads and writes through the link", () =>
+    it.effect("deletes a link itself, reads and writes through a link, and enters no link when it lists", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           yield* self.write("d/f", "old")

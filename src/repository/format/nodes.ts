@@ -50,7 +50,7 @@ export type Content =
 interface EntryFields {
   readonly name: string
   readonly mode: number
-  /** In milliseconds since 1970. */
+  /** The time in milliseconds since 1970, as for `modifiedAt`. */
   readonly createdAt: number
   readonly modifiedAt: number
 }
@@ -146,7 +146,7 @@ export const maxAnswerLists = 128
 export interface Replaced {
   readonly author: string
   readonly message: string
-  /** In milliseconds since 1970. */
+  /** The time in milliseconds since 1970. */
   readonly committedAt: number
 }
 

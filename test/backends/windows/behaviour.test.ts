@@ -671,7 +671,7 @@ describe("a change that fails", () => {
 })
 
 describe("names of files", () => {
-  it.effect("can be renamed to a different case, and keep their case when the file is replaced", () =>
+  it.effect("can be renamed to a different case, if they do not have it yet, and keep their case when the file is replaced", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\ReadMe.TXT`, "x")
