@@ -39,7 +39,7 @@ export interface Header {
   readonly version: 1
   readonly owner: string
   readonly boot?: Identity.Boot
-  /** The name of the staging directories; empty in the state `turn`. */
+  /** The name that all staging directories have; empty in the state `turn`. */
   readonly token: string
   readonly roots: ReadonlyArray<Root>
 }

@@ -271,7 +271,6 @@ describe("planned faults", () => {
       assert.deepStrictEqual(yield* capture(fs.port), {})
     })
   )
-
 })
 
 describe("an adversarial filesystem", () => {
