@@ -305,7 +305,7 @@ export interface Options {
   readonly separatesContent?: boolean
   /** True if nobody else uses the received bytes. The parser then releases them as soon as it has copied them. */
   readonly ownsInput?: boolean
-  /** Called when the peer sends a message that is not a frame. */
+  /** Receives the error when the peer sends a message that is not a frame. */
   readonly onBroken?: (error: Error) => void
 }
 

@@ -472,7 +472,7 @@ export const make = (
 
     const identity = {}
 
-    /** Returns the transaction of this workspace among the nested transactions of a fiber. */
+    /** Returns the running transaction of this workspace among the nested transactions of a fiber, if there is one. */
     const own = (current: Transaction | undefined): Transaction | undefined => {
       for (let at = current; at !== undefined; at = at.outer) if (at.workspace === identity && !at.isOver) return at
       return undefined
@@ -494,7 +494,10 @@ export const make = (
         })
       )
 
-    /** Returns the transaction of this fiber, and begins it at the first use of a workspace. `undefined` outside of a transaction. */
+    /**
+     * Returns the transaction of this fiber, and begins it at the first use of a workspace. `undefined` outside of a
+     * transaction.
+     */
     const joined: Effect.Effect<Transaction | undefined, Fault> = Effect.flatMap(CurrentTransaction, (current) => {
       const found = own(current)
       if (found !== undefined) return Effect.succeed(found)

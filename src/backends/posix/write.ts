@@ -92,7 +92,10 @@ const openTemporary = (confined: Confined, place: HostDirectory, old: Fs.Stats |
   }
 }
 
-/** Opens a temporary file. Fails if the publication would fail, so that a long stream is not read for nothing. */
+/**
+ * Opens a temporary file. Returns a fault if the publication would fail, so that a long stream is not read for nothing. Returns
+ * `undefined` if the directory was replaced meanwhile.
+ */
 const tryStage = (confined: Confined, place: HostDirectory, segment: string, mode: Mode): Staged | Fault | undefined => {
   const found = lstatEntry(place.at(segment))
   if (found !== undefined && mode === "create") return alreadyExists

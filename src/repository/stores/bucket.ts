@@ -80,7 +80,7 @@ const keysBelow = (objects: Objects, what: string, prefix: string) =>
 
 const makeBlobs = ({ objects, prefix, support }: OpenObjects) => {
   const top = `${prefix}blobs/`
-  /** Reads the bytes of a range of a blob, in requests of at most 8 MiB. */
+  /** Reads the bytes of a range of a blob, in requests of at most 8 MiB. Returns `undefined` if the blob does not exist. */
   const read = (key: string, offset: number, length: number): Effect.Effect<Uint8Array | undefined, Fault> =>
     Effect.gen(function* () {
       const chunks: Array<Uint8Array> = []

@@ -30,7 +30,7 @@ export interface DirectoryOptions {
   readonly fsync?: boolean | undefined
 }
 
-/** The codes for a full disk or an exceeded quota. */
+/** The codes for a full disk, an exceeded quota, and a file above the size limit of the disk or the process. */
 const fullCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"])
 const fullNumbers: ReadonlySet<number> = new Set([-122, -69])
 
