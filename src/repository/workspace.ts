@@ -494,10 +494,7 @@ export const make = (
         })
       )
 
-    /**
-     * Returns the transaction of this fiber, and begins it at the first use of a workspace. `undefined` outside of a
-     * transaction.
-     */
+    /** Returns the transaction of this fiber. Begins a transaction at the first use. `undefined` outside of a transaction. */
     const joined: Effect.Effect<Transaction | undefined, Fault> = Effect.flatMap(CurrentTransaction, (current) => {
       const found = own(current)
       if (found !== undefined) return Effect.succeed(found)
