@@ -30,8 +30,8 @@ const maxEmitted = 4096
 /**
  * The limits on directories that are read but whose results are not emitted yet.
  *
- * Above `nearAheadLimit`, the walk reads ahead only near the current directory. Above `farAheadLimit`, it does not read
- * ahead. 64 children count as one directory.
+ * Above `nearAheadLimit`, the walk reads ahead only near the current directory. Above `farAheadLimit`, the walk does not
+ * read ahead. 64 children count as one directory.
  */
 const nearAheadLimit = 16384
 const farAheadLimit = 65536
@@ -51,8 +51,8 @@ const busyThreshold = 96
 const maxKeptListing = 65_536
 
 /**
- * The number of directories that this thread reads before search processes take over. It is smaller if the processes are
- * already running.
+ * The number of directories that this thread reads before search processes take over. The number is smaller if the processes
+ * are already running.
  */
 const directoriesBeforeWarmProcesses = 24
 const directoriesBeforeColdProcesses = 128
@@ -182,7 +182,7 @@ export class Walker<A> {
     return undefined
   }
 
-  /** Reports an unreadable directory. A search skips it, unless the whole backend is unavailable. */
+  /** Reports an unreadable directory. A search skips the directory, unless the whole backend is unavailable. */
   #reportUnreadable({ path }: Directory, fault: Fault): SkippedEntry | Fault {
     if (!this.#plan.isSearch || (fault._tag === "Unavailable" && fault !== changed)) return located(fault, path)
     return new SkippedEntry(path, "unreadable", walkSortKey(path, "directory"))

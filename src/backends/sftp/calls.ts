@@ -42,7 +42,8 @@ const attributesOf = (answer: Answer): Attributes | undefined | Refused => {
 
 /**
  * Reads the attributes of several paths in one round trip. Follows no link, except at the path `followed`. Each result is a
- * separate effect, because a failure at one path says nothing about the other paths.
+ * separate effect, because a failure at one path says nothing about the other paths. The attributes of a missing entry are
+ * `undefined`.
  */
 export const lookAll = (
   session: Session,

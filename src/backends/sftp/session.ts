@@ -117,8 +117,8 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
     const { input, output } = transport
     let queue: Array<Waiting> = []
     /**
-     * The number of requests at the start of the queue that have been sent. They are removed in groups, because removing each
-     * one would take too long.
+     * The number of requests at the start of the queue that have been sent. Sent requests are removed in groups, because
+     * removing each one would take too long.
      */
     let sent = 0
     const inFlight = new Map<number, Waiting>()

@@ -49,7 +49,7 @@ export const OpenFlag = { read: 1, write: 2, append: 4, create: 8, truncate: 16,
 /** The flags of the attributes that a packet contains. */
 const AttributeFlag = { size: 1, owner: 2, permissions: 4, times: 8, extended: 0x8000_0000 } as const
 
-/** The attributes of an entry. A server may omit any of them. */
+/** The attributes of an entry. A server may omit any attribute. */
 export interface Attributes {
   readonly size?: number | undefined
   readonly uid?: number | undefined

@@ -127,7 +127,7 @@ describeSftp("Sftp streaming a large file from the server", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("returns the whole file from a server that answers with fewer bytes than requested, or other lengths each time", () =>
+  it.live("returns the whole file from a server that answers with fewer bytes than requested, and with varying lengths", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened
       const bytes = bytesOf(4 * mebibyte)
