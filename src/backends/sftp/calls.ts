@@ -272,7 +272,8 @@ export const read = (session: Session, { handle }: Open, offset: number, length:
       answerBytes: length - received,
       takeContent: (arrived) => {
         if (arrived > length - received) return undefined
-        bytes ??= new Uint8Array(range)
+        // Zeroing would cost as much as copying. All bytes of the result are received bytes.
+        bytes ??= new Uint8Array(Buffer.allocUnsafeSlow(range).buffer)
         return bytes.subarray(at + received, at + received + arrived)
       }
     })
@@ -305,12 +306,18 @@ export const readWhole = (session: Session, open: Open, size: number): Effect.Ef
   return next(0)
 }
 
+/** The number of bytes from which copying content costs more than sending it as an array of its own. */
+const minUncopiedBytes = 16 * 1024
+
 const writeRequests = (session: Session, { handle }: Open, offset: number, bytes: Uint8Array, isChange: boolean) =>
-  split(0, bytes.length, session.maxWrite).map(({ at, length }): Request => ({
-    type: Type.write,
-    fields: [handle, BigInt(offset + at), bytes.subarray(at, at + length)],
-    isChange
-  }))
+  split(0, bytes.length, session.maxWrite).map(({ at, length }): Request => {
+    const content = bytes.subarray(at, at + length)
+    const fields = [handle, BigInt(offset + at)]
+    // An interrupted caller may change its array, which must not change what an append adds.
+    return isChange || length < minUncopiedBytes
+      ? { type: Type.write, fields: [...fields, content], isChange }
+      : { type: Type.write, fields, content }
+  })
 
 const checkAll = (answers: ReadonlyArray<Answer>): Effect.Effect<void, Failure> =>
   Effect.forEach(answers, (answer) => parse(answer, refusalOf), { discard: true })

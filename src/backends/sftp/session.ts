@@ -21,6 +21,8 @@ export interface Transport {
 export interface Request {
   readonly type: number
   readonly fields: ReadonlyArray<Field>
+  /** A string after the fields that is sent without a copy. It must not change before the answer. */
+  readonly content?: Uint8Array
   /** True for a change that another program can see. Its outcome is unknown if the connection is lost before the answer. */
   readonly isChange?: boolean
   /** The expected size of a large answer, in bytes. A slow network needs more time for it. */
@@ -121,6 +123,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
      * one would take too long.
      */
     let sent = 0
+    let isFlushing = false
     const inFlight = new Map<number, Waiting>()
     let bytesInFlight = 0
     let answerBytesInFlight = 0
@@ -152,33 +155,51 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       transport.close()
     }
 
-    const send = (waiting: Waiting): void => {
+    const send = (waiting: Waiting, into: Array<Uint8Array>): void => {
       const id = nextId
       nextId = nextId === 0xffff_ffff ? 0 : nextId + 1
-      const packet = makePacket(waiting.request.type, id, waiting.request.fields)
-      waiting.bytes = packet.length
-      bytesInFlight += packet.length
-      answerBytesInFlight += waiting.request.answerBytes ?? 0
+      const { answerBytes = 0, content, fields, type } = waiting.request
+      const packet = makePacket(type, id, fields, content)
+      waiting.bytes = packet.length + (content?.length ?? 0)
+      bytesInFlight += waiting.bytes
+      answerBytesInFlight += answerBytes
       const slowMillis = ((bytesInFlight + answerBytesInFlight) / bytesPerSecond) * 1000
       waiting.deadline = tick + ticksPerAnswer + Math.ceil(slowMillis / tickMillis)
       inFlight.set(id, waiting)
-      output.write(packet)
+      into.push(packet)
+      if (content === undefined) return
+      writeTogether(into.splice(0))
+      output.write(content)
+    }
+
+    // ssh2 encrypts and sends each array alone, so many small requests are much slower than one array.
+    const writeTogether = (packets: ReadonlyArray<Uint8Array>): void => {
+      if (packets.length > 0) output.write(packets.length === 1 ? packets[0]! : Buffer.concat(packets))
     }
 
     const mayBeSent = (): boolean =>
       sent < queue.length && inFlight.size < maxInFlight && (inFlight.size === 0 || bytesInFlight < maxBytesInFlight)
 
-    const pump = (): void => {
+    const flush = (): void => {
+      isFlushing = false
       if (!mayBeSent()) return
-      // Write all requests with one system call.
+      const packets: Array<Uint8Array> = []
       output.cork()
       while (mayBeSent()) {
-        send(queue[sent++]!)
+        send(queue[sent++]!, packets)
         if (sent < 1024 && sent < queue.length) continue
         queue = queue.slice(sent)
         sent = 0
       }
+      writeTogether(packets)
       output.uncork()
+    }
+
+    /** Sends the requests of all fibers together that run before the next turn of the event loop. */
+    const pump = (): void => {
+      if (isFlushing || !mayBeSent()) return
+      isFlushing = true
+      queueMicrotask(flush)
     }
 
     const accept = (packet: Buffer): void => {
@@ -369,7 +390,11 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
         askAll,
         post,
         isOpen: () => ended === undefined,
-        close: () => end(closedFault)
+        close: () => {
+          // Requests without a reader of their answers, such as the removal of temporary files, are still sent.
+          flush()
+          end(closedFault)
+        }
       }
     }).pipe(Effect.onError(() => Effect.sync(() => end(closedFault))))
   })

@@ -380,6 +380,20 @@ describe("Sftp with a hostile or unusual server", () => {
     })
   )
 
+  it.live("a request without a reader of its answer is still sent if the session is closed next", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const dial = liar((type) => {
+        if (type === Type.remove) asked++
+        return undefined
+      })
+      const session = yield* start(yield* dial, 10_000)
+      session.post({ type: Type.remove, fields: ["/a"] })
+      session.close()
+      assert.strictEqual(asked, 1)
+    })
+  )
+
   const lies: Record<string, readonly [(type: number, id: number) => Buffer | undefined, "list" | "read"]> = {
     "names nothing before the end of a directory": [
       (type, id) => (type === Type.readdir ? makePacket(Type.name, id, [0]) : undefined),
