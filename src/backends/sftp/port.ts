@@ -49,6 +49,7 @@ import {
   type Site,
   toStat
 } from "./place.ts"
+import { removeTree } from "./removeTree.ts"
 import { Lost, Refused, type Session } from "./session.ts"
 import { type Attributes, type Listed, OpenFlag } from "./wire.ts"
 import { append, noAtomicReplacement, replaceFile } from "./write.ts"
@@ -316,13 +317,18 @@ export const makePort = (settings: PortSettings): Backend => {
       ? Effect.fail(isRoot)
       : run((session) =>
           Effect.gen(function* () {
-            const source = yield* Effect.mapError(placeOf(session, site, from), (failure) =>
+            // Both paths are looked at in one round trip. A failure at the source is reported first.
+            const [sourceFound, targetFound] = yield* Effect.all(
+              [Effect.result(placeOf(session, site, from)), Effect.result(placeOf(session, site, to))],
+              { concurrency: 2 }
+            )
+            const source = yield* Effect.mapError(Effect.fromResult(sourceFound), (failure) =>
               failure._tag === "NotADirectory" ? notFound : failure
             )
             if (source.found === undefined) return yield* Effect.fail(notFound)
             const isDirectory = kindOf(source.found) === "directory"
             if (isDirectory && from !== to && isWithin(from, to)) return yield* Effect.fail(intoItself)
-            const target = yield* placeOf(session, site, to)
+            const target = yield* Effect.fromResult(targetFound)
             if (target.found === undefined) {
               yield* onRefused(Calls.renameNew(session, source.at, target.at), (refused) =>
                 Effect.gen(function* () {
@@ -459,7 +465,8 @@ export const makePort = (settings: PortSettings): Backend => {
     perform: Request.handlers({
       Read: ({ maxBytes, path }) => readWhole(path, maxBytes),
       ReadMany: ({ maxBytes, paths }) => Effect.asSome(readMany(paths, maxBytes)),
-      Look: ({ path }) => lookAt(path)
+      Look: ({ path }) => lookAt(path),
+      RemoveTree: ({ path }) => Effect.asSome(removeTree({ list, remove }, path))
     }),
     explore: parallelExplore({ info, list }, concurrentLists)
   }
