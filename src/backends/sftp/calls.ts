@@ -375,13 +375,43 @@ const listingAnswerBytes = 32 * 1024
 /** The maximum size of all names of a directory together, in bytes. */
 const maxListingBytes = 64 * 1024 * 1024
 
+/** Opens a directory, and runs `check` in the same round trip. Closes the directory if `check` fails. */
+const acquireDirectory = (
+  session: Session,
+  path: RemotePath,
+  restore: Restore,
+  check: Effect.Effect<void, Failure>
+): Effect.Effect<Open, Failure> =>
+  Effect.suspend(() => {
+    let acquired: Open | undefined
+    const opened = Effect.tap(acquire(session, { type: Type.opendir, fields: [path] }, restore), (open) =>
+      Effect.sync(() => void (acquired = open))
+    )
+    return Effect.onExit(
+      // The failure of `check` counts, so it must not interrupt, nor be interrupted by, the other request.
+      Effect.flatMap(
+        Effect.all([Effect.result(restore(check)), Effect.result(opened)], { concurrency: 2 }),
+        ([checked, directory]) => Effect.andThen(Effect.fromResult(checked), Effect.fromResult(directory))
+      ),
+      (exit) =>
+        Effect.sync(() => {
+          if (exit._tag === "Failure" && acquired !== undefined) closeQuietly(session, acquired)
+        })
+    )
+  })
+
 /**
  * Lists a directory, without "." and "..". Fails with IoError `EFBIG` if it has more than `maxEntries` entries, or if their
- * names have more than 64 MiB.
+ * names have more than 64 MiB. Lists nothing if `check` fails.
  */
-export const list = (session: Session, path: RemotePath, maxEntries: number): Effect.Effect<ReadonlyArray<Listed>, Failure> =>
+export const list = (
+  session: Session,
+  path: RemotePath,
+  maxEntries: number,
+  check: Effect.Effect<void, Failure> = Effect.void
+): Effect.Effect<ReadonlyArray<Listed>, Failure> =>
   Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(acquire(session, { type: Type.opendir, fields: [path] }, restore), (open) => {
+    Effect.flatMap(acquireDirectory(session, path, restore, check), (open) => {
       const request: Request = { type: Type.readdir, fields: [open.handle], answerBytes: listingAnswerBytes }
       const listed = Effect.gen(function* () {
         const all: Array<Listed> = []

@@ -42,6 +42,7 @@ import {
   lookAlong,
   lookAlongAll,
   onRefused,
+  pathOf,
   pathsAlong,
   type Place,
   placeOf,
@@ -129,16 +130,22 @@ export const makePort = (settings: PortSettings): Backend => {
       return [...out.values()]
     })
 
+  /** Fails unless the path is a directory that no link leads to. */
+  const checkDirectory = (session: Session, path: FsPath): Effect.Effect<void, Calls.Failure> =>
+    Effect.matchEffect(placeOf(session, site, path), {
+      onFailure: (failure) => Effect.fail(failure._tag === "NotADirectory" ? notFound : failure),
+      onSuccess: ({ found }) =>
+        found === undefined ? Effect.fail(notFound) : kindOf(found) === "directory" ? Effect.void : Effect.fail(notADirectory)
+    })
+
+  // Opening a directory has no effects. So it is opened before it is known that no link leads to it, to save a round trip.
   const list: Backend["list"] = (path) =>
     run((session) =>
-      Effect.gen(function* () {
-        const { at, found } = yield* Effect.mapError(placeOf(session, site, path), (failure) =>
-          failure._tag === "NotADirectory" ? notFound : failure
+      Effect.flatMap(pathOf(site, path), (at) =>
+        Effect.flatMap(Calls.list(session, at, site.maxEntries, checkDirectory(session, path)), (listed) =>
+          childrenOf(session, at, listed)
         )
-        if (found === undefined) return yield* Effect.fail(notFound)
-        if (kindOf(found) !== "directory") return yield* Effect.fail(notADirectory)
-        return yield* childrenOf(session, at, yield* Calls.list(session, at, site.maxEntries))
-      })
+      )
     )
 
   const fileAt = (session: Session, path: FsPath): Effect.Effect<Place & { readonly found: Attributes }, Calls.Failure> =>

@@ -79,8 +79,8 @@ const costs: Record<
   exists: [1, 3, (fs) => fs.exists("d/old.txt")],
   "report a missing file": [2, 6, (fs) => fs.exists("d/missing.txt")],
   realPath: [1, 4, (fs) => fs.realPath("d/e/old.txt")],
-  "list a small directory": [3, 6, (fs) => fs.list("d/e")],
-  "list 950 entries": [5, 18, (fs) => fs.list("many")],
+  "list a small directory": [2, 6, (fs) => fs.list("d/e")],
+  "list 950 entries": [4, 18, (fs) => fs.list("many")],
   "read a small file": [3, 7, (fs) => fs.readString("d/old.txt")],
   "read a part of a file": [4, 7, (fs) => fs.readBytes("d/large.bin", { offset: 10, limit: 10 })],
   "read through a symlink": [7, 17, (fs) => fs.readString("d/link")],
@@ -134,6 +134,28 @@ describeSftp("a call of Sftp", () => {
         { concurrency: "unbounded" }
       )
       assert.strictEqual(arrays, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("closes a directory unread if a link leads to it, or if it is no directory", () =>
+    Effect.gen(function* () {
+      const { between, fs, root } = yield* opened
+      const outside = yield* directory
+      Fs.symlinkSync(outside, join(root, "link"))
+      Fs.mkdirSync(join(outside, "inner"))
+      Fs.writeFileSync(join(root, "file"), "")
+      const sent: Array<number> = []
+      between.onRequest = ({ type }) => {
+        if (type === Type.opendir || type === Type.close || type === Type.readdir) sent.push(type)
+        return "pass"
+      }
+      const list = (path: string) => Effect.flip(fs.port.list(path as FsPath))
+      assert.strictEqual((yield* list("link"))._tag, "NotADirectory")
+      assert.strictEqual((yield* list("link/inner"))._tag, "NotFound")
+      assert.strictEqual((yield* list("file"))._tag, "NotADirectory")
+      assert.strictEqual((yield* list("missing"))._tag, "NotFound")
+      const { close, opendir } = Type
+      assert.deepStrictEqual(sent, [opendir, close, opendir, close, opendir, opendir])
     }).pipe(Effect.scoped)
   )
 
