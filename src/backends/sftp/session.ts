@@ -107,6 +107,7 @@ const noBody = new Reader(Buffer.alloc(0))
 interface Waiting {
   readonly request: Request
   readonly settle: (answer: Answer | Lost) => void
+  id: number
   bytes: number
   /** The tick after which the answer has timed out. */
   deadline: number
@@ -124,7 +125,12 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
      */
     let sent = 0
     let isFlushing = false
-    const inFlight = new Map<number, Waiting>()
+    /**
+     * The requests that wait for an answer, at their ids modulo the length. A Map would replace its table every few requests,
+     * and old tables keep answered requests in memory until the next full garbage collection.
+     */
+    const inFlight: Array<Waiting | undefined> = Array.from({ length: maxInFlight }, () => undefined)
+    let inFlightCount = 0
     let bytesInFlight = 0
     let answerBytesInFlight = 0
     let nextId = 0
@@ -145,8 +151,9 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       received = []
       content = undefined
       onVersion?.(fault)
-      const started = [...inFlight.values()]
-      inFlight.clear()
+      const started = inFlight.filter((waiting) => waiting !== undefined)
+      inFlight.fill(undefined)
+      inFlightCount = 0
       const unsent = queue.slice(sent)
       queue = []
       sent = 0
@@ -156,8 +163,8 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
     }
 
     const send = (waiting: Waiting, into: Array<Uint8Array>): void => {
+      while (inFlight[nextId % maxInFlight] !== undefined) nextId = (nextId + 1) >>> 0
       const id = nextId
-      nextId = nextId === 0xffff_ffff ? 0 : nextId + 1
       const { answerBytes = 0, content, fields, type } = waiting.request
       const packet = makePacket(type, id, fields, content)
       waiting.bytes = packet.length + (content?.length ?? 0)
@@ -165,7 +172,9 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       answerBytesInFlight += answerBytes
       const slowMillis = ((bytesInFlight + answerBytesInFlight) / bytesPerSecond) * 1000
       waiting.deadline = tick + ticksPerAnswer + Math.ceil(slowMillis / tickMillis)
-      inFlight.set(id, waiting)
+      waiting.id = id
+      inFlight[id % maxInFlight] = waiting
+      inFlightCount++
       into.push(packet)
       if (content === undefined) return
       writeTogether(into.splice(0))
@@ -178,7 +187,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
     }
 
     const mayBeSent = (): boolean =>
-      sent < queue.length && inFlight.size < maxInFlight && (inFlight.size === 0 || bytesInFlight < maxBytesInFlight)
+      sent < queue.length && inFlightCount < maxInFlight && (inFlightCount === 0 || bytesInFlight < maxBytesInFlight)
 
     const flush = (): void => {
       isFlushing = false
@@ -214,10 +223,16 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       answerTo(body.u32(), { type, body })
     }
 
+    const waitingFor = (id: number): Waiting | undefined => {
+      const waiting = inFlight[id % maxInFlight]
+      return waiting?.id === id ? waiting : undefined
+    }
+
     const answerTo = (id: number, answer: Answer): void => {
-      const waiting = inFlight.get(id)
+      const waiting = waitingFor(id)
       if (waiting === undefined) throw new Malformed("it answers a request that was not sent")
-      inFlight.delete(id)
+      inFlight[id % maxInFlight] = undefined
+      inFlightCount--
       bytesInFlight -= waiting.bytes
       answerBytesInFlight -= waiting.request.answerBytes ?? 0
       waiting.settle(answer)
@@ -229,7 +244,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       const contentBytes = header.readUInt32BE(9)
       if (header[4] !== Type.data || 4 + length !== dataHeaderBytes + contentBytes) return false
       const id = header.readUInt32BE(5)
-      const into = inFlight.get(id)?.request.takeContent?.(contentBytes)
+      const into = waitingFor(id)?.request.takeContent?.(contentBytes)
       if (into !== undefined) content = { id, into, at: 0 }
       return into !== undefined
     }
@@ -277,9 +292,15 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       }
     }
 
+    /** The number of ids that were given since a request was sent. */
+    const ageOf = ({ id }: Waiting): number => (nextId - id) >>> 0
+
     const timer = setInterval(() => {
       tick++
-      const [oldest] = inFlight.values()
+      let oldest: Waiting | undefined
+      for (const waiting of inFlight) {
+        if (waiting !== undefined && (oldest === undefined || ageOf(waiting) > ageOf(oldest))) oldest = waiting
+      }
       if (oldest !== undefined && oldest.deadline < tick) end(silent(answerMillis))
     }, tickMillis)
     // The timer must not keep the process alive while the connection is idle.
@@ -300,6 +321,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
             let failure: Lost | undefined
             const own = requests.map((request, index): Waiting => ({
               request,
+              id: 0,
               bytes: 0,
               deadline: 0,
               settle: (answer) => {
@@ -329,6 +351,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       if (ended !== undefined) return onLost?.()
       queue.push({
         request,
+        id: 0,
         bytes: 0,
         deadline: 0,
         settle: (answer) => (answer instanceof Lost ? onLost?.() : request.onAnswer?.(answer))
