@@ -76,7 +76,7 @@ const maxSeconds = 0xffff_ffff
 /** The maximum number of times that a file is opened again because another program has replaced it. */
 const maxOpenings = 4
 
-/** The maximum number of bytes that a stream reads ahead. With 20 ms per round trip, a stream then reads up to 200 MB/s. */
+/** The maximum number of bytes that a stream reads ahead. ssh2 receives at most 2 MiB in a round trip. */
 const maxReadAheadBytes = 4 * 1024 * 1024
 
 /** The number of entries whose attributes are read in one round trip. */

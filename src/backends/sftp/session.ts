@@ -165,6 +165,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
     const send = (waiting: Waiting, into: Array<Uint8Array>): void => {
       while (inFlight[nextId % maxInFlight] !== undefined) nextId = (nextId + 1) >>> 0
       const id = nextId
+      nextId = (nextId + 1) >>> 0
       const { answerBytes = 0, content, fields, type } = waiting.request
       const packet = makePacket(type, id, fields, content)
       waiting.bytes = packet.length + (content?.length ?? 0)
