@@ -293,7 +293,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       }
     }
 
-    /** The number of ids that were given since a request was sent. */
+    /** Returns the number of ids that were given since a request was sent. */
     const ageOf = ({ id }: Waiting): number => (nextId - id) >>> 0
 
     const timer = setInterval(() => {
