@@ -19,7 +19,7 @@ const nullByte = 0xf6
 const maxNesting = 8
 
 class Writer {
-  #bytes = new Uint8Array(4096)
+  #bytes = new Uint8Array(128 * 1024)
   #length = 0
 
   #reserve(count: number): void {
@@ -85,16 +85,17 @@ class Writer {
     }
   }
 
-  end(): Uint8Array {
+  /** Returns a copy of the encoded bytes of a value. */
+  encode(value: Value): Uint8Array {
+    this.#length = 0
+    this.write(value)
     return this.#bytes.slice(0, this.#length)
   }
 }
 
-export const encode = (value: Value): Uint8Array => {
-  const writer = new Writer()
-  writer.write(value)
-  return writer.end()
-}
+let writer: Writer | undefined
+
+export const encode = (value: Value): Uint8Array => (writer ??= new Writer()).encode(value)
 
 class Reader {
   readonly #buffer: Buffer
