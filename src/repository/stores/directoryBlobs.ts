@@ -133,24 +133,29 @@ export const make = ({ attempt, fsync, publishNow, syncNames, withDraft }: Place
     return true
   }
 
+  const putSlowly = (what: string, hash: string, bytes: Uint8Array): Effect.Effect<void, StoreError> =>
+    Effect.gen(function* () {
+      const exists = yield* attempt(
+        what,
+        () => hasFolder(hash) && Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) !== undefined
+      )
+      if (!exists || !(yield* refresh(what, hash, bytes))) {
+        yield* withDraft(
+          what,
+          (write) => write(bytes),
+          (draft) => publish(what, hash, draft)
+        )
+      }
+      yield* syncNames(what, folderOf(hash), top)
+    })
+
   return Blobs.make({
     put: (hash, bytes) => {
       const what = `put of the blob ${hash}`
-      return Effect.gen(function* () {
-        if (yield* attempt(what, () => putNow(hash, bytes))) return
-        const exists = yield* attempt(
-          what,
-          () => hasFolder(hash) && Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) !== undefined
-        )
-        if (!exists || !(yield* refresh(what, hash, bytes))) {
-          yield* withDraft(
-            what,
-            (write) => write(bytes),
-            (draft) => publish(what, hash, draft)
-          )
-        }
-        yield* syncNames(what, folderOf(hash), top)
-      })
+      return Effect.flatMap(
+        attempt(what, () => putNow(hash, bytes)),
+        (isStored) => (isStored ? Effect.void : putSlowly(what, hash, bytes))
+      )
     },
     comparesInPlace: true,
     putStream: (bytes) =>
