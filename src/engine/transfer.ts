@@ -23,6 +23,7 @@ import {
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf, type Links, type WriteHow } from "../port/Backend.ts"
+import { withReadAhead } from "../port/readAhead.ts"
 import { performing } from "../port/Request.ts"
 import { TakingBack } from "../port/Rules.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
@@ -277,6 +278,10 @@ const copyInto = Effect.fnUntraced(function* (
   const copied: Array<readonly [from: FsPath.FsPath, to: FsPath.FsPath]> = [[ends.from, ends.to]]
   let files = 0
   let bytes = 0
+  const reading = withReadAhead(
+    port,
+    all.flatMap(({ child, path }) => (child.kind === "file" ? [path] : []))
+  )
   if (ends.target === undefined) yield* locate(ends.to, makeRecordedDirectory(port, ends.to, made.directories))
   for (const { child, path } of all) {
     const target = FsPath.below(ends.to, FsPath.relative(ends.from, path))
@@ -286,14 +291,15 @@ const copyInto = Effect.fnUntraced(function* (
       continue
     }
     const by = { to: target, target: undefined, keepsModes: ends.keepsModes }
-    const inspected = Effect.flatMap(locate(path, port.stat(path)), (stat) =>
-      stat === undefined ? Effect.succeed(undefined) : copyLeaf(port, path, stat, by, made)
-    )
+    const inspected = () =>
+      Effect.flatMap(locate(path, port.stat(path)), (stat) =>
+        stat === undefined ? Effect.succeed(undefined) : copyLeaf(port, path, stat, by, made)
+      )
     // The kind is from the listing. Another entry may have replaced the file since then.
     const isNoFile = ({ _tag, path: at }: Fault): boolean => at === path && (_tag === "NotFound" || _tag === "NotAFile")
     const done = yield* child.kind === "file"
-      ? Effect.catchIf(copyFile(port, path, by, made), isNoFile, () => inspected)
-      : inspected
+      ? Effect.catchIf(copyFile(reading, path, by, made), isNoFile, inspected)
+      : inspected()
     if (done === undefined) continue
     files += done.files
     bytes += done.bytes
@@ -395,8 +401,7 @@ const copyFile = (
   made: CreatedEntries
 ): Effect.Effect<TransferResult, Fault> => {
   const perform = performing(port, "CopyFile")
-  const byContent = copyContent(port, from, ends, made)
-  if (perform === undefined || port.rules?.decidesModeOfCopies === true) return byContent
+  if (perform === undefined || port.rules?.decidesModeOfCopies === true) return copyContent(port, from, ends, made)
   const { keepsModes, target, to } = ends
   const leaf: CreatedLeaf = { path: to, stat: undefined }
   const how: WriteHow = target === undefined ? { commit: (publish) => recordCreated(made, leaf, publish) } : {}
@@ -405,7 +410,7 @@ const copyFile = (
   return Effect.flatMap(
     locate(to, perform({ _tag: "CopyFile", path: from, to, mode, keepsMode, how })),
     Option.match({
-      onNone: () => byContent,
+      onNone: () => copyContent(port, from, ends, made),
       onSome: (stat) => {
         leaf.stat = stat
         return Effect.succeed({ files: 1, directories: 0, bytes: stat.sizeBytes })
@@ -433,24 +438,25 @@ const copyContent = (
         bytes: stat.sizeBytes
       })
     })
-  const opened = Effect.scoped(
-    Effect.flatMap(locate(from, port.open(from)), (handle) => {
-      const size = handle.stat.sizeBytes
-      return size <= maxWholeFileBytes
-        ? Effect.flatMap(locate(from, Read.range(handle, 0, size)), (bytes) => write(handle.stat, bytes))
-        : write(handle.stat, Read.chunks(handle, 0, size, chunkBytes))
-    })
-  )
+  const opened = () =>
+    Effect.scoped(
+      Effect.flatMap(locate(from, port.open(from)), (handle) => {
+        const size = handle.stat.sizeBytes
+        return size <= maxWholeFileBytes
+          ? Effect.flatMap(locate(from, Read.range(handle, 0, size)), (bytes) => write(handle.stat, bytes))
+          : write(handle.stat, Read.chunks(handle, 0, size, chunkBytes))
+      })
+    )
   const perform = performing(port, "Read")
   return perform === undefined
-    ? opened
+    ? Effect.suspend(opened)
     : Effect.flatMap(
         locate(
           from,
           Effect.suspend(() => perform({ _tag: "Read", path: from, maxBytes: chunkBytes }))
         ),
         Option.match({
-          onNone: () => opened,
+          onNone: opened,
           onSome: ({ bytes, isLent, stat }) => write(stat, isLent === true ? bytes.slice() : bytes)
         })
       )

@@ -14,6 +14,7 @@ import { resolve } from "../engine/resolve.ts"
 import type { FileStat, Kind, WatchEvent } from "../model/Entry.ts"
 import type { AlreadyExists, Fault, NotADirectory, StatError } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
+import * as Request from "../port/Request.ts"
 import { type Attributes, type Backend, type Child, follow, type Info, type Locks, type Rules } from "../port/Backend.ts"
 import { type Algebra, make as makeFilesystem } from "./Filesystem.ts"
 import { withSameCaseRule } from "./caseless.ts"
@@ -141,9 +142,22 @@ const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend): Backen
     rules: rulesOf(outer, inner, map),
     locks: outer.locks || inner.locks ? locksOf(outer, inner, map) : undefined,
     hostRoots: hostRootsOf(outer.hostRoots, inner.hostRoots, at, map),
+    perform: Request.only(
+      Request.handlers({
+        Read: (request) => onSide(request.path, (side, path) => performOn(side, { ...request, path })),
+        ReadMany: (request) => {
+          if (!request.paths.some(isInside)) return performOn(outer, request)
+          return request.paths.every(isInside) ? performOn(inner, Request.mapPath(request, toInnerPath)) : Request.declined
+        }
+      }),
+      new Set([...(outer.perform?.tags ?? []), ...(inner.perform?.tags ?? [])])
+    ),
     calls: outer.calls
   }
 }
+
+const performOn = <R extends Request.Plain>(side: Backend, request: R) =>
+  Request.performing(side, request._tag)?.(request) ?? Request.declined
 
 type Values = Parameters<Attributes["set"]>[1]
 

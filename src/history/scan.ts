@@ -12,8 +12,9 @@ import * as Stream from "effect/Stream"
 import { chunks, range } from "../engine/read.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import { type FsPath, join, root } from "../model/FsPath.ts"
-import { type Backend, keyOf, type Whole } from "../port/Backend.ts"
-import { extend, performing } from "../port/Request.ts"
+import { type Backend, keyOf } from "../port/Backend.ts"
+import { withReadAhead } from "../port/readAhead.ts"
+import { performing } from "../port/Request.ts"
 import type { DirectoryReading, Visit } from "../port/explorer.ts"
 import type { DirectoryHistory, StampedChild } from "../port/history.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
@@ -22,51 +23,6 @@ import { isSameStamp, listedStamp, settledAt, type Stamp, type StampedDirectory,
 import { findUnchanged, type Unchanged } from "./unchanged.ts"
 import type { Threads } from "./threads/pool.ts"
 import { blobHasher, blobId, type DirectoryNode, type Node } from "./tree.ts"
-
-// Small files are read ahead. The scan knows the files in reading order, so a backend can read many files in one call.
-
-const maxPrefetchedFiles = 64
-
-/** Wraps a port for a caller that reads `files` in the given order. A file that a batch does not contain is read separately. */
-export const withReadAhead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
-  const perform = performing(port, "ReadMany")
-  if (perform === undefined) return port
-  const indexByPath = new Map(files.map((path, index) => [path, index]))
-  const prefetched = new Map<FsPath, Whole>()
-  const take = (path: FsPath): Whole | undefined => {
-    const whole = prefetched.get(path)
-    prefetched.delete(path)
-    return whole
-  }
-  const fetch = (from: number, maxBytes: number) => {
-    const paths = files.slice(from, from + maxPrefetchedFiles)
-    return Effect.map(perform({ _tag: "ReadMany", paths, maxBytes }), (found) => {
-      prefetched.clear()
-      for (const [index, whole] of Option.getOrElse(found, () => []).entries()) {
-        if (whole !== undefined) prefetched.set(paths[index]!, whole)
-      }
-    })
-  }
-  let firstUncovered = 0
-  return {
-    ...port,
-    perform: extend(perform, {
-      Read: (request) =>
-        Effect.suspend(() => {
-          const { maxBytes, path } = request
-          const kept = take(path)
-          if (kept !== undefined) return Effect.succeedSome(kept)
-          const place = indexByPath.get(path)
-          if (place === undefined || place < firstUncovered) return perform(request)
-          firstUncovered = place + maxPrefetchedFiles
-          return Effect.flatMap(fetch(place, maxBytes), () => {
-            const whole = take(path)
-            return whole === undefined ? perform(request) : Effect.succeedSome(whole)
-          })
-        })
-    })
-  }
-}
 
 export interface Scan {
   readonly tree: DirectoryNode

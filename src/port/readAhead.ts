@@ -1,9 +1,12 @@
-/** Reads files ahead of their reader, for backends where each `read` waits for a network. */
+/** Reads files ahead of their reader. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { Fault } from "../model/FsError.ts"
-import type { Handle } from "./Backend.ts"
+import type { FsPath } from "../model/FsPath.ts"
+import type { Backend, Handle, Whole } from "./Backend.ts"
+import { extend, performing } from "./Request.ts"
 
 /** The smallest read, in bytes, that starts the read-ahead. */
 const minBlockBytes = 64 * 1024
@@ -80,4 +83,49 @@ export const readAhead = (handle: Handle, maxBytes: number): Effect.Effect<Handl
     Effect.addFinalizer(() => interrupt(running)),
     { ...handle, read }
   )
+}
+
+// Small files are read ahead. The scan knows the files in reading order, so a backend can read many files in one call.
+
+const maxPrefetchedFiles = 64
+
+/** Wraps a port for a caller that reads `files` in the given order. A file that a batch does not contain is read separately. */
+export const withReadAhead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
+  const perform = performing(port, "ReadMany")
+  if (perform === undefined) return port
+  const indexByPath = new Map(files.map((path, index) => [path, index]))
+  const prefetched = new Map<FsPath, Whole>()
+  const take = (path: FsPath): Whole | undefined => {
+    const whole = prefetched.get(path)
+    prefetched.delete(path)
+    return whole
+  }
+  const fetch = (from: number, maxBytes: number) => {
+    const paths = files.slice(from, from + maxPrefetchedFiles)
+    return Effect.map(perform({ _tag: "ReadMany", paths, maxBytes }), (found) => {
+      prefetched.clear()
+      for (const [index, whole] of Option.getOrElse(found, () => []).entries()) {
+        if (whole !== undefined) prefetched.set(paths[index]!, whole)
+      }
+    })
+  }
+  let firstUncovered = 0
+  return {
+    ...port,
+    perform: extend(perform, {
+      Read: (request) =>
+        Effect.suspend(() => {
+          const { maxBytes, path } = request
+          const kept = take(path)
+          if (kept !== undefined) return Effect.succeedSome(kept)
+          const place = indexByPath.get(path)
+          if (place === undefined || place < firstUncovered) return perform(request)
+          firstUncovered = place + maxPrefetchedFiles
+          return Effect.flatMap(fetch(place, maxBytes), () => {
+            const whole = take(path)
+            return whole === undefined ? perform(request) : Effect.succeedSome(whole)
+          })
+        })
+    })
+  }
 }

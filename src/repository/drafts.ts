@@ -61,8 +61,11 @@ export interface Change<A> {
   readonly run: (draft: Draft) => Effect.Effect<{ readonly draft: Draft; readonly value: A }, Problem>
   /** The conditions under which the change may be rebased on the commit of another writer. */
   readonly guards: ReadonlyArray<Guard>
-  /** The path that a Conflict names if a transaction cannot make the change again. */
-  readonly path?: FsPath
+  /**
+   * The entries on which the result of the change depends, with those of the guards. A transaction observes them. If a
+   * transaction cannot make the change again, a Conflict names the first path.
+   */
+  readonly touched?: ReadonlyArray<Guard>
   /** The content that was stored before the change ran. */
   readonly contents?: ReadonlyArray<Content>
 }

@@ -207,24 +207,15 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
     run: (draft: Draft, now: number) => Effect.Effect<{ readonly draft: Draft; readonly value: A }, Problem>,
     contents: ReadonlyArray<Content> = []
   ): Effect.Effect<A, Fault> =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const submit = workspace.submit({
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      workspace.submit({
         message,
         guards,
-        path: touched[0]!.path,
+        touched,
         contents,
         run: (draft) => run(draft, Math.trunc(now))
       })
-      // A transaction depends on the entries that it touches, so it observes them.
-      return Effect.withFiber((fiber) =>
-        workspace.peek(fiber) !== undefined
-          ? submit
-          : Effect.andThen(
-              workspace.draft,
-              Effect.andThen(Effect.forEach(touched, workspace.observe, { discard: true }), submit)
-            )
-      )
-    })
+    )
 
   /** Fails with `overtaken` if the entry at `path` no longer has the content of `seen`. */
   const requireUnchanged = (
@@ -328,7 +319,11 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
     if (path === root) return Effect.fail(rootWriteFault(mode))
     return Effect.flatMap(Clock.currentTimeMillis, (since) =>
       Effect.flatMap(isBytes(bytes) ? Effect.mapError(Contents.fromBytes(objects, bytes), toFault) : stage(bytes), (content) =>
-        commit(Effect.andThen(refreshed(content, since), publish(path, mode, content)))
+        commit(
+          content._tag === "Inline"
+            ? publish(path, mode, content)
+            : Effect.andThen(refreshed(content, since), publish(path, mode, content))
+        )
       )
     )
   }

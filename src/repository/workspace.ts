@@ -123,6 +123,8 @@ export const transaction = <A, E, R, E2>(
     return Effect.suspend(() => runIn(newTransaction(false, outer), effect, mapFault))
   })
 
+const note = (to: Transaction | undefined, guard: Guard): void => void to?.guards.set(`${guard.aspect} ${guard.path}`, guard)
+
 const newTransaction = (isBound: boolean, outer: Transaction | undefined): Transaction => ({
   workspace: undefined,
   base: undefined,
@@ -544,7 +546,7 @@ export const make = (
               const result = yield* Effect.result(Effect.map(change.run(next), ({ draft }) => draft))
               if (Result.isSuccess(result)) next = result.success
               else {
-                const { path } = change
+                const path = change.touched?.[0]?.path
                 if (result.failure instanceof StoreError || path === undefined) return yield* Effect.fail(result.failure)
                 // The change fails because of another writer's commit.
                 const before = yield* lookup(objects, base!.root, path)
@@ -660,10 +662,7 @@ export const make = (
               onFailure: (error) => (error === replaced ? Effect.succeed("replaced" as const) : Effect.fail(error))
             })
       ),
-      observe: (guard) =>
-        Effect.map(CurrentTransaction, (current) => {
-          own(current)?.guards.set(`${guard.aspect} ${guard.path}`, guard)
-        }),
+      observe: (guard) => Effect.map(CurrentTransaction, (current) => note(own(current), guard)),
       transaction: (effect, mapFault) =>
         Effect.flatMap(Effect.mapError(joined, mapFault), (current) =>
           current !== undefined
@@ -676,7 +675,7 @@ export const make = (
         ),
       submit: <A>(change: Change<A>) =>
         Effect.flatMap(joined, (current): Effect.Effect<A, Fault> => {
-          if (current === undefined) return enqueue(change)
+          if (current === undefined) return replaced === undefined ? enqueue(change) : Effect.fail(toFault(replaced))
           const apply = (before: Draft): Effect.Effect<A, Fault> =>
             Effect.flatMap(Effect.mapError(change.run(before), toFault), ({ draft, value }) =>
               // Another fiber of the transaction may have changed the draft while nodes were loaded.
@@ -685,11 +684,13 @@ export const make = (
                 : Effect.sync(() => {
                     current.draft = draft
                     if (draft !== before) current.changes.push(change)
-                    for (const guard of change.guards) current.guards.set(`${guard.aspect} ${guard.path}`, guard)
                     return value
                   })
             )
-          return Effect.suspend(() => apply(current.draft!))
+          return Effect.suspend(() => {
+            for (const guard of change.touched ?? change.guards) note(current, guard)
+            return apply(current.draft!)
+          })
         })
     }
   })

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Transfer from "../../src/engine/transfer.ts"
 import { Filesystem, InMemory } from "../../src/index.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
@@ -9,16 +10,28 @@ import * as Request from "../../src/port/Request.ts"
 const [from, to] = ["from" as FsPath, "to" as FsPath]
 
 /** Copies a tree. Changes it after the copy has listed it. Returns the paths and contents below the copy, and the result. */
-const copyWhile = (isWhole: boolean, change: (fs: Filesystem.Algebra) => Effect.Effect<unknown, unknown>) =>
+const copyWhile = (
+  reads: ReadonlyArray<"Read" | "ReadMany">,
+  change: (fs: Filesystem.Algebra) => Effect.Effect<unknown, unknown>
+) =>
   Effect.gen(function* () {
     const fs = yield* Filesystem.Filesystem
     yield* fs.writeBytes("from/a", Uint8Array.of(1), { createParents: true })
     yield* fs.writeBytes("from/b", Uint8Array.of(2, 2))
     const { perform: _, ...port } = fs.port
     const read = Request.performing(fs.port, "Read")!
+    const handlers: Request.Handlers = {
+      Read: read,
+      ReadMany: ({ maxBytes, paths }) =>
+        Effect.asSome(
+          Effect.forEach(paths, (path) =>
+            Effect.orElseSucceed(Effect.map(read({ _tag: "Read", path, maxBytes }), Option.getOrUndefined), () => undefined)
+          )
+        )
+    }
     const changing: Backend = {
       ...port,
-      ...(isWhole ? { perform: Request.handlers({ Read: read }) } : {}),
+      perform: Request.only(Request.handlers(handlers), new Set(reads)),
       list: (path) => Effect.tap(port.list(path), () => Effect.orDie(change(fs)))
     }
     const result = yield* Transfer.copy(changing, from, to, false)
@@ -27,12 +40,13 @@ const copyWhile = (isWhole: boolean, change: (fs: Filesystem.Algebra) => Effect.
   })
 
 describe.each([
-  ["that reads whole files in one step", true],
-  ["that opens files", false]
-] as const)("on a backend %s, the copy of a tree that changes after it was listed", (_, isWhole) => {
+  ["that reads many files in one step", ["Read", "ReadMany"]],
+  ["that reads whole files in one step", ["Read"]],
+  ["that opens files", []]
+] as const)("on a backend %s, the copy of a tree that changes after it was listed", (_, reads) => {
   it.effect("skips a file that was removed", () =>
     Effect.gen(function* () {
-      const { matches, result } = yield* copyWhile(isWhole, (fs) => fs.delete("from/a"))
+      const { matches, result } = yield* copyWhile(reads, (fs) => fs.delete("from/a"))
       assert.deepStrictEqual(matches, ["to/b"])
       assert.deepStrictEqual(result, { files: 1, directories: 1, bytes: 2 })
     }).pipe(Effect.provide(InMemory.layer()))
@@ -40,7 +54,7 @@ describe.each([
 
   it.effect("copies the symlink that has replaced a file", () =>
     Effect.gen(function* () {
-      const { fs, result } = yield* copyWhile(isWhole, (fs) => Effect.andThen(fs.delete("from/a"), fs.symlink("from/a", "b")))
+      const { fs, result } = yield* copyWhile(reads, (fs) => Effect.andThen(fs.delete("from/a"), fs.symlink("from/a", "b")))
       assert.strictEqual(yield* fs.readLink("to/a"), "b")
       assert.strictEqual(result.files, 2)
     }).pipe(Effect.provide(InMemory.layer()))
@@ -48,7 +62,7 @@ describe.each([
 
   it.effect("copies the new content and the new mode of a file that was replaced", () =>
     Effect.gen(function* () {
-      const { fs } = yield* copyWhile(isWhole, (fs) =>
+      const { fs } = yield* copyWhile(reads, (fs) =>
         Effect.andThen(fs.writeBytes("from/a", Uint8Array.of(7, 8)), fs.setAttributes("from/a", { mode: 0o600 }))
       )
       assert.deepStrictEqual((yield* fs.readBytes("to/a")).content, Uint8Array.of(7, 8))
@@ -59,7 +73,7 @@ describe.each([
   it.effect("fails and removes the copy if a directory has replaced a file", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
-      const error = yield* Effect.flip(copyWhile(isWhole, (fs) => Effect.andThen(fs.delete("from/a"), fs.mkdir("from/a"))))
+      const error = yield* Effect.flip(copyWhile(reads, (fs) => Effect.andThen(fs.delete("from/a"), fs.mkdir("from/a"))))
       assert.strictEqual((error as { readonly _tag: string })._tag, "NotAFile")
       assert.isFalse(yield* fs.exists("to"))
     }).pipe(Effect.provide(InMemory.layer()))

@@ -1,11 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Random, Stream } from "effect"
+import { Deferred, Effect, Fiber, Option, Random, Stream } from "effect"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { quota, readOnly, subdirectory } from "../../src/filesystem/Decorator.ts"
 import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import { mount } from "../../src/filesystem/Mounts.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
-import type { Backend } from "../../src/port/Backend.ts"
+import type { Backend, Whole } from "../../src/port/Backend.ts"
+import * as Request from "../../src/port/Request.ts"
+import { performed } from "../performed.ts"
 import { capture, program, run, type Step, tick, timeless, tree } from "./programs.ts"
 import { runs } from "../runs.ts"
 
@@ -47,7 +49,37 @@ const mounted = Effect.fnUntraced(function* () {
   return { outer, inner, fs: yield* mount("a/d", inner)(outer) }
 })
 
+/** Backends answer reads in one step, with their own name as the content of each file. */
+const reading = (name: string, port: Backend): Backend => {
+  const wholeOf = (path: FsPath) =>
+    Effect.map(port.stat(path), (stat) => stat && { stat, bytes: new TextEncoder().encode(`${name}: ${path}`) })
+  return {
+    ...port,
+    perform: Request.handlers({
+      Read: ({ path }) => Effect.map(wholeOf(path), Option.fromUndefinedOr),
+      ReadMany: ({ paths }) => Effect.asSome(Effect.forEach(paths, wholeOf))
+    })
+  }
+}
+
 describe("a mounted filesystem", () => {
+  it.effect("answers a read in one step with the answer of the side that has the path, and declines reads of both sides", () =>
+    Effect.gen(function* () {
+      const outer = make(reading("outer", (yield* memory({ tree: { f: "", g: { h: "" } } })).port))
+      const inner = make(reading("inner", (yield* memory({ tree: { f: "", x: { y: "" } } })).port))
+      const { port } = yield* mount("g", inner)(outer)
+      const textOf = (whole: Whole | undefined) => whole && new TextDecoder().decode(whole.bytes)
+      const read = (path: string) => Effect.map(performed(port, { _tag: "Read", path: at(path), maxBytes: 100 }), textOf)
+      const readMany = (...paths: ReadonlyArray<string>) =>
+        Effect.map(performed(port, { _tag: "ReadMany", paths: paths.map(at), maxBytes: 100 }), (all) => all?.map(textOf))
+      assert.strictEqual(yield* read("f"), "outer: f")
+      assert.strictEqual(yield* read("g/x/y"), "inner: x/y")
+      assert.deepStrictEqual(yield* readMany("f", "none"), ["outer: f", undefined])
+      assert.deepStrictEqual(yield* readMany("g/f", "g/h"), ["inner: f", undefined])
+      assert.isUndefined(yield* readMany("f", "g/f"))
+    })
+  )
+
   it.effect.prop(
     "answers random programs as one tree, and leaves the hidden directory unchanged",
     [program],

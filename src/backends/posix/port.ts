@@ -104,6 +104,7 @@ export const backend = (confined: Confined, options: PosixHostOptions, workers?:
     locks: { ...Locks.make({ caseSensitive: confined.caseSensitive }), claim: Claims.make(confined) },
     perform: Request.handlers({
       Read: ({ maxBytes, path }) => Effect.map(File.readSmall(confined, path, maxBytes, hardlinks), Option.fromUndefinedOr),
+      ReadMany: ({ maxBytes, paths }) => Effect.asSome(File.readMany(confined, paths, maxBytes, hardlinks)),
       RemoveTree: ({ path }) => Effect.asSome(withFlush(removeTree(confined, path), path)),
       // Files that must be flushed are written one by one.
       ...(durability === "none" && { MakeMany: ({ entries }) => Effect.asSome(makeMany(confined, entries)) })

@@ -13,7 +13,7 @@ import type { FileStat, Kind } from "../../model/Entry.ts"
 import { diskFull, is as isFault, notAFile, notFound } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, name, parent, root } from "../../model/FsPath.ts"
-import { codeOf, isBytes } from "../../model/realms.ts"
+import { codeOf, isBytes, isSystemError } from "../../model/realms.ts"
 import type { Handle, Whole } from "../../port/Backend.ts"
 import * as Stream from "effect/Stream"
 import * as Host from "../../runtime/host.ts"
@@ -343,8 +343,10 @@ export const readSmallSync = (
   hardlinks: Hardlinks
 ): Whole | undefined | Fault => {
   const opened = openToRead(confined, path, hardlinks)
-  if (isFault(opened)) return opened
-  const { descriptor, stats } = opened
+  return isFault(opened) ? opened : readAndClose(path, opened, maxBytes)
+}
+
+const readAndClose = (path: FsPath, { descriptor, stats }: Opened, maxBytes: number): Whole | undefined => {
   try {
     if (stats.size > Math.min(maxBytes, maxSyncBytes)) return undefined
     const bytes = allocate(stats.size)
@@ -360,3 +362,57 @@ export const readSmall = (
   maxBytes: number,
   hardlinks: Hardlinks
 ): Effect.Effect<Whole | undefined, Fault> => attempt(() => readSmallSync(confined, path, maxBytes, hardlinks))
+
+/** The number of small files that are read without a pause for other fibers. */
+const filesPerRun = 16
+
+/** Reads small files. Opens a directory once for the files in it that follow each other. */
+const readRun = (
+  confined: Confined,
+  paths: ReadonlyArray<FsPath>,
+  maxBytes: number,
+  hardlinks: Hardlinks
+): ReadonlyArray<Whole | undefined> => {
+  let directory: FsPath | undefined
+  let place: HostDirectory | undefined
+  const readOne = (path: FsPath): Whole | undefined => {
+    if (directory !== parent(path)) {
+      place?.release()
+      place = undefined
+      directory = parent(path)
+      const found = confined.directory(directory)
+      if (!isFault(found)) place = found
+    }
+    if (place === undefined || path === root) return undefined
+    const opened = tryOpen(confined, place, name(path), O_RDONLY, hardlinks)
+    return opened === undefined || isFault(opened) ? undefined : readAndClose(path, opened, maxBytes)
+  }
+  try {
+    return paths.map((path) => {
+      try {
+        return readOne(path)
+      } catch (error) {
+        if (isSystemError(error)) return undefined
+        throw error
+      }
+    })
+  } finally {
+    place?.release()
+  }
+}
+
+/** Reads small files. Returns `undefined` for each file that is large or cannot be read. */
+export const readMany = (
+  confined: Confined,
+  paths: ReadonlyArray<FsPath>,
+  maxBytes: number,
+  hardlinks: Hardlinks
+): Effect.Effect<ReadonlyArray<Whole | undefined>> =>
+  Effect.gen(function* () {
+    const out: Array<Whole | undefined> = []
+    for (let at = 0; at < paths.length; at += filesPerRun) {
+      if (at > 0) yield* Effect.yieldNow
+      out.push(...readRun(confined, paths.slice(at, at + filesPerRun), maxBytes, hardlinks))
+    }
+    return out
+  })

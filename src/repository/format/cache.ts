@@ -17,6 +17,8 @@ export interface Cache<V extends object> {
  */
 export const make = <V extends object>(maxCost: number): Cache<V> => {
   const all = new Map<string, Kept<V>>()
+  // A new iterator would pass over all the removed values before the oldest one.
+  let oldest = all.entries()
   let total = 0
   return {
     cost: () => total,
@@ -28,14 +30,22 @@ export const make = <V extends object>(maxCost: number): Cache<V> => {
     },
     set: (key, values, cost) => {
       const old = all.get(key)
-      const kept: Kept<V> = { values: { ...old?.values, ...values }, cost: cost + (old?.cost ?? 0), isUsed: false }
+      const kept: Kept<V> =
+        old === undefined
+          ? { values, cost, isUsed: false }
+          : { values: { ...old.values, ...values }, cost: cost + old.cost, isUsed: false }
       // A value above the limit would only evict all others.
       if (kept.cost > maxCost) return
       total += cost
       all.delete(key)
       all.set(key, kept)
-      for (const [key, found] of all) {
-        if (total <= maxCost) break
+      while (total > maxCost) {
+        const next = oldest.next()
+        if (next.done === true) {
+          oldest = all.entries()
+          continue
+        }
+        const [key, found] = next.value
         all.delete(key)
         if (found.isUsed) {
           found.isUsed = false

@@ -2,7 +2,7 @@
  * The subset of CBOR (RFC 8949) that nodes use: integers, byte strings, texts, lists and null, in the deterministic encoding of
  * section 4.2.
  *
- * The decoder accepts exactly what the encoder writes, so a node need not be encoded again to check it.
+ * The reader accepts exactly what the encoder writes, so a node need not be encoded again to check it.
  */
 import { Buffer } from "../../runtime/buffer.ts"
 
@@ -15,11 +15,11 @@ const textString = 3
 const list = 4
 
 const nullByte = 0xf6
-/** The maximum nesting of lists. Nodes use four levels. */
-const maxNesting = 8
+
+const notCanonical = "it is not deterministic CBOR"
 
 class Writer {
-  #bytes = new Uint8Array(4096)
+  #bytes = new Uint8Array(128 * 1024)
   #length = 0
 
   #reserve(count: number): void {
@@ -85,18 +85,27 @@ class Writer {
     }
   }
 
-  end(): Uint8Array {
+  /** Returns a copy of the encoded bytes of a value. */
+  encode(value: Value): Uint8Array {
+    this.#length = 0
+    this.write(value)
     return this.#bytes.slice(0, this.#length)
   }
 }
 
-export const encode = (value: Value): Uint8Array => {
-  const writer = new Writer()
-  writer.write(value)
-  return writer.end()
+let writer: Writer | undefined
+
+export const encode = (value: Value): Uint8Array => (writer ??= new Writer()).encode(value)
+
+/** The error for bytes that `encode` does not write, or that are no node. */
+export class Malformed extends Error {}
+
+export const refuse = (detail: string): never => {
+  throw new Malformed(detail)
 }
 
-class Reader {
+/** Reads the values of a node one after another. Each method throws `Malformed` unless the next value has its type. */
+export class Reader {
   readonly #buffer: Buffer
   #at = 0
 
@@ -108,67 +117,79 @@ class Reader {
     return this.#at === this.#buffer.length
   }
 
-  /**
-   * Returns the argument of a head, or -1 if the head is truncated, is not the shortest encoding, or has a number above 2^53 -
-   * 1.
-   */
-  #argument(info: number): number {
+  get major(): number {
+    return this.#buffer[this.#at]! >> 5
+  }
+
+  /** Returns the argument of a head, which must have the shortest encoding. */
+  #argument(first: number): number {
+    const info = first & 31
     if (info < 24) return info
     const size = 2 ** (info - 24)
-    if (info > 27 || this.#at + size > this.#buffer.length) return -1
+    if (info > 27 || this.#at + size > this.#buffer.length) return refuse(notCanonical)
     let value = 0
     for (let i = 0; i < size; i++) value = value * 256 + this.#buffer[this.#at++]!
     const least = size === 1 ? 24 : 256 ** (size / 2)
-    return value < least || value > Number.MAX_SAFE_INTEGER ? -1 : value
+    return value < least || value > Number.MAX_SAFE_INTEGER ? refuse(notCanonical) : value
   }
 
-  /** Returns the next value, or `undefined` for bytes that the encoder does not write. */
-  read(nesting: number): Value | undefined {
-    const buffer = this.#buffer
-    if (this.#at >= buffer.length) return undefined
-    const first = buffer[this.#at++]!
-    if (first === nullByte) return null
-    const argument = this.#argument(first & 31)
-    if (argument < 0) return undefined
+  #head(major: number): number {
+    if (this.#at >= this.#buffer.length) return refuse(notCanonical)
+    const first = this.#buffer[this.#at]!
+    if (first >> 5 !== major) return refuse("a value has the wrong type")
+    this.#at++
+    return this.#argument(first)
+  }
+
+  /** Returns the start of the next bytes or text, and moves to its end. */
+  #span(major: number, maxBytes: number): number {
+    const length = this.#head(major)
     const start = this.#at
-    switch (first >> 5) {
-      case uint:
-        return argument
-      case negative:
-        return argument === Number.MAX_SAFE_INTEGER ? undefined : -1 - argument
-      case byteString:
-        if (argument > buffer.length - start) return undefined
-        this.#at += argument
-        return new Uint8Array(buffer.buffer, buffer.byteOffset + start, argument)
-      case textString: {
-        if (argument > buffer.length - start) return undefined
-        this.#at += argument
-        const text = buffer.toString("utf8", start, this.#at)
-        // Bytes that are not UTF-8 are decoded to this character, which a valid text may also contain.
-        return text.includes("\ufffd") && Buffer.compare(Buffer.from(text), buffer.subarray(start, this.#at)) !== 0
-          ? undefined
-          : text
-      }
-      case list: {
-        // Each item has at least one byte.
-        if (argument > buffer.length - start || nesting === 0) return undefined
-        const items: Array<Value> = []
-        for (let i = 0; i < argument; i++) {
-          const item = this.read(nesting - 1)
-          if (item === undefined) return undefined
-          items.push(item)
-        }
-        return items
-      }
-      default:
-        return undefined
-    }
+    if (length > this.#buffer.length - start) return refuse(notCanonical)
+    if (length > maxBytes) return refuse("a value is too long")
+    this.#at += length
+    return start
   }
-}
 
-/** Decodes bytes that `encode` writes, and returns `undefined` for all other bytes. Byte strings share the memory of `bytes`. */
-export const decode = (bytes: Uint8Array): Value | undefined => {
-  const reader = new Reader(bytes)
-  const value = reader.read(maxNesting)
-  return reader.isAtEnd ? value : undefined
+  /** Skips a null, and returns true. Returns false for any other value. */
+  isNull(): boolean {
+    if (this.#buffer[this.#at] !== nullByte) return false
+    this.#at++
+    return true
+  }
+
+  /** Returns the number of items of a list, which follow. */
+  list(): number {
+    const length = this.#head(list)
+    // Each item has at least one byte.
+    return length > this.#buffer.length - this.#at ? refuse(notCanonical) : length
+  }
+
+  int(): number {
+    const major = this.major
+    if (major !== negative) return this.#head(uint)
+    const argument = this.#head(negative)
+    return argument === Number.MAX_SAFE_INTEGER ? refuse(notCanonical) : -1 - argument
+  }
+
+  text(maxBytes: number): string {
+    const start = this.#span(textString, maxBytes)
+    const text = this.#buffer.toString("utf8", start, this.#at)
+    // Bytes that are not UTF-8 are decoded to this character, which a valid text may also contain.
+    return text.includes("\ufffd") && Buffer.compare(Buffer.from(text), this.#buffer.subarray(start, this.#at)) !== 0
+      ? refuse(notCanonical)
+      : text
+  }
+
+  /** Returns bytes that share the memory of the node. */
+  bytes(maxBytes: number): Uint8Array {
+    const start = this.#span(byteString, maxBytes)
+    return new Uint8Array(this.#buffer.buffer, this.#buffer.byteOffset + start, this.#at - start)
+  }
+
+  /** Returns a number of bytes in hexadecimal. */
+  hex(length: number): string {
+    const start = this.#span(byteString, length)
+    return this.#at - start === length ? this.#buffer.toString("hex", start, this.#at) : refuse("a hash has the wrong length")
+  }
 }

@@ -282,241 +282,255 @@ const versionOf = (node: Node): number => {
 /** Encodes a node. All nodes below must be stored. */
 export const encode = (node: Node): Uint8Array => Cbor.encode([versionOf(node), ...structureOf(node)])
 
-// Decoding. The functions below throw a `Malformed`, which `decode` converts.
+// Decoding. The functions below read the next value of a node. They throw a `Malformed`, which `decode` converts.
 
-class Malformed extends Error {}
+type Reader = Cbor.Reader
 
-const refuse = (detail: string): never => {
-  throw new Malformed(detail)
+const { refuse } = Cbor
+
+const wrongForm = "a list has the wrong form"
+
+const expectList = (reader: Reader, length: number): void => {
+  if (reader.list() !== length) refuse(wrongForm)
 }
 
-const arrayOf = (value: unknown, length?: number): ReadonlyArray<unknown> =>
-  Array.isArray(value) && (length === undefined || value.length === length) ? value : refuse("a list has the wrong form")
+const listOf = <A>(reader: Reader, read: (reader: Reader) => A): Array<A> => {
+  const out: Array<A> = []
+  for (let left = reader.list(); left > 0; left--) out.push(read(reader))
+  return out
+}
 
-const intOf = (value: unknown, min: number, max: number): number =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= min && value <= max
-    ? value
-    : refuse("a number is out of range")
+const intOf = (reader: Reader, min: number, max: number): number => {
+  const value = reader.int()
+  return value >= min && value <= max ? value : refuse("a number is out of range")
+}
 
-const textOf = (value: unknown, maxBytes: number): string =>
-  typeof value === "string" && Buffer.byteLength(value) <= maxBytes ? value : refuse("a text has the wrong form")
-
-const hexOf = (value: unknown, length: number): string =>
-  value instanceof Uint8Array && value.length === length
-    ? Buffer.from(value.buffer, value.byteOffset, value.length).toString("hex")
-    : refuse("a hash has the wrong form")
-
-const hashOf = (value: unknown): string => hexOf(value, 32)
+const hashOf = (reader: Reader): string => reader.hex(32)
 
 const maxMillis = 8.64e15
+
+const timeOf = (reader: Reader): number => intOf(reader, -maxMillis, maxMillis)
 
 const isName = (name: string): boolean =>
   /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(name) ||
   (name !== "" && !name.includes("/") && parsePath(name) === name && name !== ".")
 
-const nameOf = (value: unknown): string => {
-  const name = textOf(value, maxNameBytes)
+const nameOf = (reader: Reader): string => {
+  const name = reader.text(maxNameBytes)
   return isName(name) ? name : refuse("an entry has an invalid name")
 }
 
-const targetOf = (value: unknown): string => {
-  const target = textOf(value, maxTargetBytes)
+const targetOf = (reader: Reader): string => {
+  const target = reader.text(maxTargetBytes)
   return target !== "" && !target.includes("\0") ? target : refuse("a link has an invalid target")
 }
 
-const contentOf = (kind: number, rest: ReadonlyArray<unknown>): Content => {
-  if (kind === kinds.file) {
-    const bytes = rest[0]
-    return bytes instanceof Uint8Array && bytes.length <= maxInlineBytes
-      ? { _tag: "Inline", bytes }
-      : refuse("a file has the wrong form")
-  }
-  const size = intOf(rest[0], maxInlineBytes + 1, Number.MAX_SAFE_INTEGER)
-  const sha256 = hashOf(rest[1])
-  const level = intOf(rest[2], 0, maxIndexLevel)
-  const hash = hashOf(rest[3])
+const chunksOf = (reader: Reader): Content => {
+  const size = intOf(reader, maxInlineBytes + 1, Number.MAX_SAFE_INTEGER)
+  const sha256 = hashOf(reader)
+  const level = intOf(reader, 0, maxIndexLevel)
+  const hash = hashOf(reader)
   if (level === 0 && (hash !== sha256 || size > maxChunkBytes)) refuse("a file of one chunk has the wrong hash or size")
   return { _tag: "Chunks", size, sha256, level, hash }
 }
 
-const lengths = { [kinds.directory]: 6, [kinds.file]: 6, [kinds.chunked]: 9, [kinds.symlink]: 6 } as const
-
-const entryOf = (value: unknown, isTop = false): Entry => {
-  const all = arrayOf(value)
-  const kind = intOf(all[1], 0, 3) as keyof typeof lengths
-  arrayOf(all, lengths[kind])
-  const fields: EntryFields = {
-    name: isTop ? (all[0] === "" ? "" : refuse("a root has a name")) : nameOf(all[0]),
-    mode: intOf(all[2], 0, 0o7777),
-    createdAt: intOf(all[3], -maxMillis, maxMillis),
-    modifiedAt: intOf(all[4], -maxMillis, maxMillis)
+const entryOf = (reader: Reader, isTop: boolean): Entry => {
+  const length = reader.list()
+  const name = !isTop ? nameOf(reader) : reader.text(0)
+  const kind = intOf(reader, 0, 3)
+  if (length !== (kind === kinds.chunked ? 9 : 6)) refuse(wrongForm)
+  const mode = intOf(reader, 0, 0o7777)
+  const createdAt = timeOf(reader)
+  const modifiedAt = timeOf(reader)
+  switch (kind) {
+    case kinds.directory:
+      return { kind: "directory", name, mode, createdAt, modifiedAt, tree: reader.isNull() ? undefined : hashOf(reader) }
+    case kinds.symlink:
+      return { kind: "symlink", name, mode, createdAt, modifiedAt, target: targetOf(reader) }
+    case kinds.chunked:
+      return { kind: "file", name, mode, createdAt, modifiedAt, content: chunksOf(reader) }
+    default: {
+      const content: Content = { _tag: "Inline", bytes: reader.bytes(maxInlineBytes) }
+      return { kind: "file", name, mode, createdAt, modifiedAt, content }
+    }
   }
-  if (kind === kinds.directory) {
-    return { kind: "directory", ...fields, tree: all[5] === null ? undefined : hashOf(all[5]) }
-  }
-  if (kind === kinds.symlink) return { kind: "symlink", ...fields, target: targetOf(all[5]) }
-  return { kind: "file", ...fields, content: contentOf(kind, all.slice(5)) }
 }
 
-const directoryOf = (value: unknown): DirectoryEntry => {
-  const entry = entryOf(value, true)
+const directoryOf = (reader: Reader): DirectoryEntry => {
+  const entry = entryOf(reader, true)
   return entry.kind === "directory" ? entry : refuse("a root is not a directory")
 }
 
-const prefixOf = (value: unknown): string =>
-  typeof value === "string" && /^[0-9a-f]{0,64}$/.test(value) ? value : refuse("a prefix has the wrong form")
+const prefixOf = (reader: Reader): string => {
+  const prefix = reader.text(maxDepth)
+  return /^[0-9a-f]*$/.test(prefix) ? prefix : refuse("a prefix has the wrong form")
+}
 
 /** Compares names by their UTF-8 bytes, whose order is that of the code points. */
 export const compareNames: (self: string, that: string) => number = compare
 
-const leafOf = (all: ReadonlyArray<unknown>): Leaf => {
-  arrayOf(all, 4)
-  const prefix = prefixOf(all[2])
-  const entries = arrayOf(all[3]).map((value) => entryOf(value))
-  if (entries.length === 0) refuse("a leaf is empty")
+const leafOf = (reader: Reader): Leaf => {
+  const prefix = prefixOf(reader)
   let weight = 0
-  entries.forEach((entry, i) => {
+  let last: string | undefined
+  const entries = listOf(reader, (reader) => {
+    const entry = entryOf(reader, false)
     weight += weightOf(entry)
-    if (i > 0 && compareNames(entries[i - 1]!.name, entry.name) >= 0) refuse("its names are not in order, or not unique")
+    if (last !== undefined && compareNames(last, entry.name) >= 0) refuse("its names are not in order, or not unique")
     if (prefix !== "" && !nameHash(entry.name).startsWith(prefix)) refuse("a name is in the wrong leaf")
+    last = entry.name
+    return entry
   })
+  if (entries.length === 0) refuse("a leaf is empty")
   if (weight > maxLeafWeight && prefix.length < maxDepth) refuse("a leaf is too large")
   return { kind: "leaf", prefix, entries, weight }
 }
 
-const branchOf = (all: ReadonlyArray<unknown>): Branch => {
-  arrayOf(all, 4)
-  const prefix = prefixOf(all[2])
+const branchOf = (reader: Reader): Branch => {
+  const prefix = prefixOf(reader)
   if (prefix.length >= maxDepth) refuse("a branch is too deep")
   const children: Array<Child | undefined> = Array.from({ length: 16 }, () => undefined)
   let weight = 0
   let last = -1
-  for (const item of arrayOf(all[3])) {
-    const [digitValue, hash, weightValue] = arrayOf(item, 3)
-    const digit = intOf(digitValue, last + 1, 15)
-    const child = { tree: hashOf(hash), weight: intOf(weightValue, 1, Number.MAX_SAFE_INTEGER) }
+  for (let left = reader.list(); left > 0; left--) {
+    expectList(reader, 3)
+    last = intOf(reader, last + 1, 15)
+    const child = { tree: hashOf(reader), weight: intOf(reader, 1, Number.MAX_SAFE_INTEGER) }
     weight += child.weight
-    children[(last = digit)] = child
+    children[last] = child
   }
   if (weight <= maxLeafWeight || !Number.isSafeInteger(weight)) refuse("a branch has the wrong weight")
   return { kind: "branch", prefix, children, weight }
 }
 
-const indexOf = (all: ReadonlyArray<unknown>): Index => {
-  arrayOf(all, 4)
-  const level = intOf(all[2], 1, maxIndexLevel)
-  const items = arrayOf(all[3])
-  if (items.length < 2 || items.length > maxIndexSize) {
-    // Only the last index of a level may have one reference.
-    if (items.length !== 1) refuse("an index has the wrong size")
-  }
-  const children = items.map((item) => {
-    const [hash, size] = arrayOf(item, 2)
-    return { hash: hashOf(hash), size: intOf(size, 1, level === 1 ? maxChunkBytes : Number.MAX_SAFE_INTEGER) }
+const indexOf = (reader: Reader): Index => {
+  const level = intOf(reader, 1, maxIndexLevel)
+  const children = listOf(reader, (reader) => {
+    expectList(reader, 2)
+    return { hash: hashOf(reader), size: intOf(reader, 1, level === 1 ? maxChunkBytes : Number.MAX_SAFE_INTEGER) }
   })
+  // Only the last index of a level may have one reference.
+  if (children.length === 0 || children.length > maxIndexSize) refuse("an index has the wrong size")
   return { kind: "index", level, children }
 }
 
-const optionalHash = (value: unknown, length: number): string | undefined => (value === null ? undefined : hexOf(value, length))
+const optionalHash = (reader: Reader, length: number): string | undefined => (reader.isNull() ? undefined : reader.hex(length))
 
 const maxSequence = Number.MAX_SAFE_INTEGER
 
-const decodeReplaced = (value: unknown): Replaced => {
-  const [author, message, committedAt] = arrayOf(value, 3)
-  return {
-    author: textOf(author, maxReplacedBytes),
-    message: textOf(message, maxReplacedBytes),
-    committedAt: intOf(committedAt, -maxMillis, maxMillis)
-  }
+const decodeReplaced = (reader: Reader): Replaced => {
+  expectList(reader, 3)
+  return { author: reader.text(maxReplacedBytes), message: reader.text(maxReplacedBytes), committedAt: timeOf(reader) }
 }
 
-const decodePast = (value: unknown, version: unknown): Past => {
-  const [sequence, parent, origin, lost, replaced] = arrayOf(value, version === formatVersion ? 5 : 4)
-  const past = {
-    sequence: intOf(sequence, 1, maxSequence),
-    parent: optionalHash(parent, 32),
-    origin: optionalHash(origin, idBytes),
-    lost: undefined,
-    ...(version === formatVersion && { replaced: decodeReplaced(replaced) })
+const decodeLost = (reader: Reader): Past["lost"] => {
+  if (reader.isNull()) return undefined
+  expectList(reader, 2)
+  return { sequence: intOf(reader, 1, maxSequence), root: hashOf(reader) }
+}
+
+const decodePast = (reader: Reader, version: number): Past => {
+  expectList(reader, version === formatVersion ? 5 : 4)
+  const past: Past = {
+    sequence: intOf(reader, 1, maxSequence),
+    parent: optionalHash(reader, 32),
+    origin: optionalHash(reader, idBytes),
+    lost: decodeLost(reader),
+    ...(version === formatVersion && { replaced: decodeReplaced(reader) })
   }
   const isFirst = past.sequence === 1
   if (isFirst && version === formatVersion) refuse("the root of a first commit has a previous commit")
   if ((past.parent === undefined) !== isFirst || (past.origin === undefined) !== isFirst) {
     refuse("the parent and the origin of a root do not fit its sequence number")
   }
-  if (lost === null) return past
-  const [lostSequence, root] = arrayOf(lost, 2)
-  return { ...past, lost: { sequence: intOf(lostSequence, 1, maxSequence), root: hashOf(root) } }
+  return past
 }
 
-const decodeKeptAnswers = (value: unknown): KeptAnswers => {
-  const [forgottenUntil, lists] = arrayOf(value, 2)
-  const all = arrayOf(lists)
-  if (all.length > maxAnswerLists) refuse("a root has too many lists of answers")
-  return {
-    forgottenUntil: intOf(forgottenUntil, 0, maxMillis),
-    lists: all.map((item) => {
-      const [hash, size, at] = arrayOf(item, 3)
-      return { hash: hashOf(hash), size: intOf(size, 1, maxNodeBytes), at: intOf(at, 0, maxMillis) }
-    })
-  }
+const decodeKeptAnswers = (reader: Reader): KeptAnswers => {
+  expectList(reader, 2)
+  const forgottenUntil = intOf(reader, 0, maxMillis)
+  const lists = listOf(reader, (reader) => {
+    expectList(reader, 3)
+    return { hash: hashOf(reader), size: intOf(reader, 1, maxNodeBytes), at: intOf(reader, 0, maxMillis) }
+  })
+  if (lists.length > maxAnswerLists) refuse("a root has too many lists of answers")
+  return { forgottenUntil, lists }
 }
 
-const rootOf = (all: ReadonlyArray<unknown>): Root => {
-  arrayOf(all, all[0] === firstVersion ? 5 : 7)
-  const recent = arrayOf(all[4])
+const rootOf = (reader: Reader, version: number): Root => {
+  const files = directoryOf(reader)
+  const snapshots = directoryOf(reader)
+  const recent = listOf(reader, (reader) => reader.hex(idBytes))
   if (recent.length > maxRecent) refuse("a root has too many commit ids")
   return {
     kind: "root",
-    files: directoryOf(all[2]),
-    snapshots: directoryOf(all[3]),
-    recent: recent.map((id) => hexOf(id, idBytes)),
-    past: all[0] === firstVersion ? undefined : decodePast(all[5], all[0]),
-    answers: all[0] === firstVersion ? noAnswers : decodeKeptAnswers(all[6])
+    files,
+    snapshots,
+    recent,
+    past: version === firstVersion ? undefined : decodePast(reader, version),
+    answers: version === firstVersion ? noAnswers : decodeKeptAnswers(reader)
   }
 }
 
-const answersOf = (all: ReadonlyArray<unknown>): AnswerList => {
-  const items = arrayOf(arrayOf(all, 3)[2])
-  if (items.length === 0) refuse("a list of answers is empty")
-  return {
-    kind: "answers",
-    answers: items.map((item) => {
-      const [id, request, at, text] = arrayOf(item, 4)
-      return {
-        id: hexOf(id, idBytes),
-        request: hexOf(request, idBytes),
-        at: intOf(at, 0, maxMillis),
-        text: text === null ? undefined : textOf(text, maxNodeBytes)
-      }
-    })
-  }
+const answersOf = (reader: Reader): AnswerList => {
+  const answers = listOf(reader, (reader) => {
+    expectList(reader, 4)
+    return {
+      id: reader.hex(idBytes),
+      request: reader.hex(idBytes),
+      at: intOf(reader, 0, maxMillis),
+      text: reader.isNull() ? undefined : reader.text(maxNodeBytes)
+    }
+  })
+  if (answers.length === 0) refuse("a list of answers is empty")
+  return { kind: "answers", answers }
 }
+
+/** The number of values of each kind of node, by version. */
+const lengths: Readonly<Record<number, ReadonlyMap<string, number>>> = {
+  [firstVersion]: new Map([
+    ["leaf", 4],
+    ["branch", 4],
+    ["index", 4],
+    ["root", 5]
+  ]),
+  [secondVersion]: new Map([
+    ["root", 7],
+    ["answers", 3]
+  ]),
+  [formatVersion]: new Map([["root", 7]])
+}
+
+const maxKindBytes = 16
 
 const structure = (bytes: Uint8Array): Node => {
   if (bytes.length > maxNodeBytes) return refuse(`it has ${bytes.length} bytes, but a node has at most ${maxNodeBytes}`)
-  const all = arrayOf(Cbor.decode(bytes) ?? refuse("it is not deterministic CBOR"))
-  const [version, kind] = all
-  if (typeof version === "number" && version > formatVersion) {
+  const reader = new Cbor.Reader(bytes)
+  const length = reader.list()
+  const version = intOf(reader, firstVersion, Number.MAX_SAFE_INTEGER)
+  if (version > formatVersion) {
     return refuse(`it has the format version ${version}; open the repository with the version of fs-algebra that wrote it`)
   }
-  if (version === formatVersion) return kind === "root" ? rootOf(all) : refuse("it is a node of an unknown kind")
-  if (version === secondVersion) {
-    if (kind === "root") return rootOf(all)
-    return kind === "answers" ? answersOf(all) : refuse("it is a node of an unknown kind")
-  }
-  if (version !== firstVersion) return refuse("it is not a node")
+  const kind = reader.text(maxKindBytes)
+  const expected = lengths[version]?.get(kind)
+  if (expected === undefined) return refuse("it is a node of an unknown kind")
+  if (expected !== length) return refuse(wrongForm)
+  const node = nodeOf(reader, kind, version)
+  return reader.isAtEnd ? node : refuse("it has bytes after its end")
+}
+
+const nodeOf = (reader: Reader, kind: string, version: number): Node => {
   switch (kind) {
     case "leaf":
-      return leafOf(all)
+      return leafOf(reader)
     case "branch":
-      return branchOf(all)
+      return branchOf(reader)
     case "index":
-      return indexOf(all)
-    case "root":
-      return rootOf(all)
+      return indexOf(reader)
+    case "answers":
+      return answersOf(reader)
     default:
-      return refuse("it is a node of an unknown kind")
+      return rootOf(reader, version)
   }
 }
 
@@ -528,7 +542,7 @@ export const decode = (hash: string, bytes: Uint8Array): Node | StoreError => {
   try {
     return structure(bytes)
   } catch (error) {
-    if (error instanceof Malformed) return corruptNode(hash, error.message)
+    if (error instanceof Cbor.Malformed) return corruptNode(hash, error.message)
     throw error
   }
 }

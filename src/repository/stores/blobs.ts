@@ -164,16 +164,16 @@ export const make = (contents: Contents): OwnOperations => ({
       const hash = sha256(copy)
       return Effect.as(contents.put(hash, copy), hash)
     }),
-  get: (hash, range) =>
-    Effect.gen(function* () {
-      yield* checkRange(range)
-      const bytes = isHash(hash) ? yield* contents.get(hash, range) : undefined
-      if (bytes === undefined) return yield* missing(hash)
-      if (range === undefined && sha256(bytes) !== hash) {
-        return yield* corruptBlob(hash, `the stored ${bytes.length} bytes have a different hash`)
-      }
-      return bytes
-    }),
+  get: (hash, range) => {
+    if (!isHash(hash)) return Effect.andThen(checkRange(range), missing(hash))
+    const found = Effect.flatMap(contents.get(hash, range), (bytes) => {
+      if (bytes === undefined) return Effect.fail(missing(hash))
+      return range === undefined && sha256(bytes) !== hash
+        ? Effect.fail(corruptBlob(hash, `the stored ${bytes.length} bytes have a different hash`))
+        : Effect.succeed(bytes)
+    })
+    return range === undefined ? found : Effect.andThen(checkRange(range), found)
+  },
   has: (hashes) =>
     Effect.suspend(() => {
       const valid = validHashes(hashes)

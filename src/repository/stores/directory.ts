@@ -15,7 +15,7 @@ import { codeOf, isSystemError } from "../../model/realms.ts"
 import { writeFile } from "../../runtime/atomicFile.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import * as Host from "../../runtime/host.ts"
-import { Fs, getSystemErrorMessage, join, randomBytes, resolve } from "../../runtime/node.ts"
+import { Fs, getSystemErrorMessage, join, randomBytes, resolve, sep } from "../../runtime/node.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { StoreError } from "../errors.ts"
 import type { OwnOperations } from "./blobs.ts"
@@ -175,7 +175,7 @@ const attempt: Place["attempt"] = (what, run) => Effect.try({ try: run, catch: e
 
 /** Opens a new draft. With `mayBeMissing`, creates the directory if it is missing. */
 const openDraft = (directory: string, mayBeMissing: boolean): { readonly path: string; readonly descriptor: number } => {
-  const path = join(directory, draftName())
+  const path = `${directory}${sep}${draftName()}`
   try {
     return { path, descriptor: Fs.openSync(path, "wx", 0o600) }
   } catch (error) {

@@ -5,7 +5,7 @@ import * as Stream from "effect/Stream"
 import { codeOf } from "../../model/realms.ts"
 import * as Host from "../../runtime/host.ts"
 import { hasher } from "../../runtime/hash.ts"
-import { Fs, join } from "../../runtime/node.ts"
+import { Fs, join, sep } from "../../runtime/node.ts"
 import type { StoreError } from "../errors.ts"
 import * as Blobs from "./blobs.ts"
 import { errorOf, maxSyncBytes, openFile, ownDirectory, type Place } from "./directory.ts"
@@ -19,8 +19,9 @@ const folderPattern = /^[0-9a-f]{2}$/
 
 /** Makes a store of the blobs below the directory `top`. */
 export const make = ({ attempt, fsync, publishNow, syncNames, withDraft }: Place, top: string): Blobs.OwnOperations => {
-  const folderOf = (hash: string): string => join(top, hash.slice(0, 2))
-  const pathOf = (hash: string): string => join(folderOf(hash), hash.slice(2))
+  // `join` would take as long as a system call.
+  const folderOf = (hash: string): string => `${top}${sep}${hash.slice(0, 2)}`
+  const pathOf = (hash: string): string => `${folderOf(hash)}${sep}${hash.slice(2)}`
 
   /** Tests whether the folder of the hash exists. Throws if the folder is a link or a file. */
   const hasFolder = (hash: string): boolean => {
@@ -132,24 +133,29 @@ export const make = ({ attempt, fsync, publishNow, syncNames, withDraft }: Place
     return true
   }
 
+  const putSlowly = (what: string, hash: string, bytes: Uint8Array): Effect.Effect<void, StoreError> =>
+    Effect.gen(function* () {
+      const exists = yield* attempt(
+        what,
+        () => hasFolder(hash) && Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) !== undefined
+      )
+      if (!exists || !(yield* refresh(what, hash, bytes))) {
+        yield* withDraft(
+          what,
+          (write) => write(bytes),
+          (draft) => publish(what, hash, draft)
+        )
+      }
+      yield* syncNames(what, folderOf(hash), top)
+    })
+
   return Blobs.make({
     put: (hash, bytes) => {
       const what = `put of the blob ${hash}`
-      return Effect.gen(function* () {
-        if (yield* attempt(what, () => putNow(hash, bytes))) return
-        const exists = yield* attempt(
-          what,
-          () => hasFolder(hash) && Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) !== undefined
-        )
-        if (!exists || !(yield* refresh(what, hash, bytes))) {
-          yield* withDraft(
-            what,
-            (write) => write(bytes),
-            (draft) => publish(what, hash, draft)
-          )
-        }
-        yield* syncNames(what, folderOf(hash), top)
-      })
+      return Effect.flatMap(
+        attempt(what, () => putNow(hash, bytes)),
+        (isStored) => (isStored ? Effect.void : putSlowly(what, hash, bytes))
+      )
     },
     comparesInPlace: true,
     putStream: (bytes) =>
