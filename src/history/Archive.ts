@@ -352,12 +352,12 @@ const importContents = <E, R>(
   const imported = Effect.gen(function* () {
     if (!isPermitted(port)) return yield* Effect.fail<Fault>({ _tag: "AccessDenied", why: "readOnly" })
     const limits = yield* Limits
-    const { content, file, tree } = yield* open({ limits, policy: port.rules?.policy })
+    const { content, file, tree, unpack } = yield* open({ limits, policy: port.rules?.policy })
     if (port.links === undefined && hasLink(tree)) {
       return yield* Effect.fail(refuse("link", "the archive contains symlinks, which this filesystem does not support"))
     }
     const excludes = file === undefined ? undefined : excludeOnly(keptArchivePath(tree, toInnerPath(port, file)))
-    yield* replaceTree<ArchiveError>(port, { after: tree, content, scan: { excludes } })
+    yield* replaceTree<ArchiveError>(port, { after: tree, content, unpack, scan: { excludes } })
     return countFiles(tree).files
   })
   return runAsCall(port, operation, Effect.mapError(Effect.scoped(imported), toOperationErrorOf(operation)))

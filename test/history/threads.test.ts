@@ -402,7 +402,7 @@ describe("the comparison of a tree with the disk", () => {
         })
       const compare = (changed: string) =>
         findUnchanged(
-          { ...history, root: base, lend: () => Effect.succeed({ base, device: 1, refusesHardlinks: false }) },
+          { ...history, root: base, lend: () => Effect.succeed({ base, device: 1, refusesHardlinks: false, acceptsFiles: false }) },
           { concurrency: 2, run: run(changed) },
           { began: 1e9, files: names.length, tree }
         )

@@ -17,6 +17,7 @@ import type { FsPath } from "../../model/FsPath.ts"
 import { isNode } from "../../runtime/node.ts"
 import type { ArchiveError } from "../errors.ts"
 import { shared as sharedThreads, type Threads } from "../threads/pool.ts"
+import type { Unpack } from "../unpack.ts"
 import { findNode, blobHasher, countFiles, type DirectoryNode, type FileNode, type LinkNode, type Node } from "../tree.ts"
 import * as Codec from "./codec.ts"
 import { Budget, checkLink, checkName, Draft, type NameRules, pathOf, refuse, tryArchive } from "./names.ts"
@@ -32,6 +33,7 @@ import {
 } from "./records.ts"
 import * as Manifest from "./manifest.ts"
 import type { Source } from "./spool.ts"
+import { type Unpacked, unpackFiles } from "./unpackFiles.ts"
 import type { Layout } from "./writer.ts"
 
 export interface Contents {
@@ -40,6 +42,8 @@ export interface Contents {
     path: FsPath,
     file: FileNode
   ) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, ArchiveError | Fault>, ArchiveError | Fault>
+  /** Stages many small files in threads. */
+  readonly unpack?: Unpack | undefined
 }
 
 export interface Archived extends Contents {
@@ -286,7 +290,7 @@ class Reader {
         }
         yield* tryArchive(() => Manifest.merge(tree, verbatimEntries, restoreTarget.caseSensitive))
       }
-      return { manifest, tree, content: this.#content(tree, entries) }
+      return { manifest, tree, ...this.#contents(tree, entries) }
     }
   )
 
@@ -439,10 +443,17 @@ class Reader {
     return Stream.mapError(checked(entry, bytes), (error) => (error._tag === "Broken" ? damaged(entry) : error))
   }
 
-  #content(tree: DirectoryNode, entries: ReadonlyArray<Entry>): Contents["content"] {
+  #contents(tree: DirectoryNode, entries: ReadonlyArray<Entry>): Pick<Contents, "content" | "unpack"> {
     const byNode = new Map<Node, Entry>()
     for (const entry of entries) if (entry.kind === "file") byNode.set(entry.file, entry)
-    return (path) =>
+    const unpack: Unpack = (files, options) => {
+      const small = files.flatMap((unstaged): ReadonlyArray<Unpacked> => {
+        const entry = byNode.get(unstaged.file)
+        return entry === undefined || !isSmall(entry) ? [] : [[entry, unstaged]]
+      })
+      return unpackFiles(this.#source, small, options)
+    }
+    const content: Contents["content"] = (path) =>
       Effect.suspend((): ReturnType<Contents["content"]> => {
         const node = findNode(tree, path)
         const entry = node === undefined ? undefined : byNode.get(node)
@@ -452,6 +463,7 @@ class Reader {
           ? this.#unpacked(entry, this.#source.read(entry.data, entry.packed))
           : Effect.succeed(this.#stream(entry))
       })
+    return { content, ...(isNode && { unpack }) }
   }
 }
 
