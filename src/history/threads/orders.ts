@@ -136,6 +136,7 @@ export interface UnpackOrder {
   readonly sizes: Uint32Array
   /** The CRC-32 of each content without compression. */
   readonly crcs: Uint32Array
+  /** The id of each content, or "" if the id is not known. */
   readonly ids: ReadonlyArray<string>
   /** One flag per content, which is 1 if the content is compressed. */
   readonly isDeflated: Uint8Array

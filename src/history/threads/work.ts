@@ -288,7 +288,8 @@ export const work = ({ crypto, deflated, encoder, fs, is, port, zlib }: Tools): 
       const packed = bytes.subarray(starts[index], ends[index])
       const content = isDeflated[index] === 1 ? inflated(packed, sizes[index]!) : packed
       const isIntact = content !== undefined && content.length === sizes[index] && zlib.crc32(content) === crcs[index]
-      if (!isIntact || hashBlob(hold(content)) !== ids[index] || !create(path, content, modes[index]!)) return undefined
+      if (!isIntact || (ids[index] !== "" && hashBlob(hold(content)) !== ids[index])) return undefined
+      if (!create(path, content, modes[index]!)) return undefined
       return isHashed ? crypto.hash("sha256", content, "hex") : ""
     })
     port.postMessage({ _tag: "Unpacked", hashes } satisfies UnpackReport)

@@ -208,12 +208,13 @@ const checkContent = <E>(
       return size > file.sizeBytes ? mismatch(path) : Effect.succeed(chunks)
     })
     const end = Effect.suspend(() =>
-      size === file.sizeBytes && hasher.digest("hex") === file.id ? Effect.void : mismatch(path)
+      size === file.sizeBytes && (file.id === "" || hasher.digest("hex") === file.id) ? Effect.void : mismatch(path)
     )
     return Stream.concat(counted, Stream.drain(Stream.fromEffect(end)))
   })
 
-const matchesFile = (bytes: Uint8Array, file: FileNode): boolean => bytes.length === file.sizeBytes && blobId(bytes) === file.id
+const matchesFile = (bytes: Uint8Array, file: FileNode): boolean =>
+  bytes.length === file.sizeBytes && (file.id === "" || blobId(bytes) === file.id)
 
 interface StagingContext<E> {
   readonly content: Content<E>

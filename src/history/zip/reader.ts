@@ -258,13 +258,15 @@ class Reader {
 
   /**
    * Reads the archive. `expected` is the required layout; if absent, any layout is accepted. `restoreTarget` is the
-   * filesystem for which verbatim entries are restored.
+   * filesystem for which verbatim entries are restored. With `defersContents`, the files of the tree have no ids, and their
+   * contents are only checked when they are read.
    */
   readonly read = Effect.fnUntraced(
     { self: this },
     function* (
       expected: Layout | undefined,
-      restoreTarget: RestoreTarget | undefined
+      restoreTarget: RestoreTarget | undefined,
+      defersContents = false
     ): Effect.fn.Return<AnyArchive, ArchiveError | Fault> {
       const { limits } = this.#rules
       const found = yield* readCentralDirectory(this.#source, limits.maxArchiveEntries + 1)
@@ -274,7 +276,7 @@ class Reader {
       yield* eachInSlices(found.entries, (listed) => void entries.push(entryOf(listed, this.#rules, layout)))
       yield* tryArchive(() => this.#spend(entries, layout))
       const tree = yield* buildTree(entries, layout)
-      yield* this.#check(entries, found.offset, layout)
+      yield* this.#check(entries, found.offset, layout, defersContents)
       if (manifest === undefined && layout === "manifest") {
         return yield* Effect.fail(refuse("corrupt", "the archive has no manifest, so it was not written by this library"))
       }
@@ -337,25 +339,28 @@ class Reader {
     function* (
       entries: ReadonlyArray<Entry>,
       end: number,
-      layout: Layout
+      layout: Layout,
+      defersContents: boolean
     ): Effect.fn.Return<void, ArchiveError | Fault, Scope.Scope> {
       const inPlace = [...entries].sort((a, b) => a.offset - b.offset)
       if (inPlace[0] !== undefined && inPlace[0].offset !== 0) {
         return yield* Effect.fail(refuse("corrupt", "the archive has bytes before its first entry"))
       }
-      const checker = yield* makeContentChecker(inPlace.length)
+      const isDeferred = ({ isInTree, kind }: Entry): boolean => defersContents && isInTree && kind === "file"
+      const checker = yield* makeContentChecker(defersContents ? 0 : inPlace.length)
       let unpacked = 0
       for (const [i, entry] of inPlace.entries()) {
         const placed = Effect.gen({ self: this }, function* () {
           entry.data = yield* checkLocal(this.#window, entry)
           yield* checkGap(this.#window, entry, entry.data + entry.packed, inPlace[i + 1]?.offset ?? end)
           if (entry.kind === "symlink") yield* this.#readLink(entry, layout)
+          else if (isDeferred(entry)) return
           else if (checker === undefined || !isSmall(entry)) entry.file.id = yield* this.#id(entry)
           else yield* checker.add(entry, yield* this.#window.bytes(entry.data, entry.packed))
         })
         // Finish the checks of earlier entries first, so that the first damaged entry is reported.
         yield* checker === undefined ? placed : Effect.tapError(placed, () => checker.finish)
-        unpacked += entry.size + bytesPerYield / entriesPerYield
+        unpacked += (isDeferred(entry) ? 0 : entry.size) + bytesPerYield / entriesPerYield
         if (unpacked > bytesPerYield) {
           unpacked = 0
           yield* Effect.yieldNow
@@ -537,5 +542,8 @@ export const read = (
 export const readAny = (
   source: Source,
   rules: NameRules,
-  restoreTarget?: RestoreTarget
-): Effect.Effect<Contents, ArchiveError | Fault> => new Reader(source, rules).read(undefined, restoreTarget)
+  {
+    defersContents,
+    restoreTarget
+  }: { readonly defersContents?: boolean; readonly restoreTarget?: RestoreTarget | undefined } = {}
+): Effect.Effect<Contents, ArchiveError | Fault> => new Reader(source, rules).read(undefined, restoreTarget, defersContents)
