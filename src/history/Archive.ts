@@ -1,8 +1,9 @@
 /**
  * Exports the whole tree of a filesystem as an archive, and imports archives.
  *
- * An import checks the whole archive before it changes anything. An export skips or refuses every entry that an import would
- * reject. So an import with the same limits accepts every exported archive, unless the filesystem does not support symlinks.
+ * An import checks the whole archive before it changes any visible entry. An export skips or refuses every entry that an
+ * import would reject. So an import with the same limits accepts every exported archive, unless the filesystem does not
+ * support symlinks.
  *
  * A ZIP archive contains the tree below `files/` and ends with `manifest.json`, which has `version` "1", `created_at`,
  * `file_count` and `total_bytes`. With `layout: "plain"`, the tree is at the top level of the archive, without a manifest.
@@ -413,9 +414,9 @@ const importHostFile = (
 /**
  * Makes a filesystem equal to a ZIP archive. Returns the number of files and symlinks.
  *
- * The import checks all names, sizes and contents first. After any failure nothing has changed. If the archive has a
- * manifest of this library, entries outside `files/` are checked and ignored. In any other archive, all entries belong to
- * the tree. Requires permission to write and to delete.
+ * The import checks all names and sizes first, and all contents before it changes any visible entry. After any failure
+ * nothing has changed. If the archive has a manifest of this library, entries outside `files/` are checked and ignored. In
+ * any other archive, all entries belong to the tree. Requires permission to write and to delete.
  *
  * @since 0.1.0
  */

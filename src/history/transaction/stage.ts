@@ -369,17 +369,8 @@ const hasManyLeaves = (steps: Plan["steps"]): boolean => {
 const stageInThreads = (
   unpack: Unpack,
   files: ReadonlyArray<UnstagedFile>,
-  { done, ...options }: Pick<UnpackOptions, "lend" | "isHashed"> & { readonly done: Effect.Effect<void> }
-): Effect.Effect<void> =>
-  Effect.scoped(
-    Effect.flatMap(sharedThreads, (threads) =>
-      unpack(files, {
-        ...options,
-        threads,
-        onStaged: (count) => (done === Effect.void ? done : Effect.forEach(new Array(count), () => done, { discard: true }))
-      })
-    )
-  )
+  options: Omit<UnpackOptions, "threads">
+): Effect.Effect<void> => Effect.scoped(Effect.flatMap(sharedThreads, (threads) => unpack(files, { ...options, threads })))
 
 export const stage = Effect.fnUntraced(function* <E>(
   port: Backend,
@@ -406,13 +397,18 @@ export const stage = Effect.fnUntraced(function* <E>(
   yield* creator.flush
   if (isUnpacked) {
     const files = staging.unstaged!
-    yield* stageInThreads(unpack, files, { lend, isHashed: isRecorded, done })
+    const onStaged = (count: number): Effect.Effect<void> =>
+      onProgress === undefined ? Effect.void : Effect.forEach(Array.from({ length: count }), () => done, { discard: true })
+    yield* stageInThreads(unpack, files, { lend, isHashed: isRecorded, onStaged })
     for (const { at, file, hash, mode, path, staged } of files)
       staged.hash = hash ?? (yield* stageFile(port, { at, path }, file, mode, staging))
     yield* creator.flush
   }
   const digests = new Map<number, StagedDigest>()
-  if (isRecorded) for (const [slot, staged] of stagedBySlot) digests.set(slot, digestStaged(staged))
+  for (const [slot, staged] of isRecorded ? stagedBySlot : []) {
+    digests.set(slot, digestStaged(staged))
+    yield* Effect.yieldNow
+  }
   for (let i = modes.length - 1; i >= 0; i--) {
     const { at, isSet, mode, path } = modes[i]!
     if (!isSet) yield* locate(path, port.attributes!.set(at, { mode }))

@@ -19,7 +19,7 @@ type Located = Pick<CentralEntry, "packed" | "size" | "crc" | "method"> & { read
 export type Unpacked = readonly [entry: Located, file: UnstagedFile]
 
 /** The numbers of files, and of their packed and unpacked bytes, at which an order to a thread is complete. */
-const [filesPerOrder, bytesPerOrder] = [128, 512 * 1024] as const
+const [filesPerOrder, bytesPerOrder] = [64, 512 * 1024] as const
 
 /** The largest number of bytes between two contents of an order, which are read with them. */
 const maxGapBytes = 16 * 1024
