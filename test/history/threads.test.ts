@@ -610,7 +610,23 @@ for i in z.infolist():
     )
   }
 
-  it.live("replaces nothing that appears in the empty directory while the archive is read", () =>
+  it.live("is imported completely or not at all when the import is interrupted", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      const whole = yield* Archive.exportBytesOf(makeAlgebra(port))
+      const before = yield* scan(port)
+      for (const steps of [1, 5, 20, 40, 60, 80, 120, 200, 400]) {
+        const into = yield* host()
+        const fiber = yield* Effect.forkChild(Archive.importBytesOf(makeAlgebra(into.port), whole))
+        for (let step = 0; step < steps; step++) yield* Effect.promise(() => new Promise((done) => setImmediate(done)))
+        yield* Fiber.interrupt(fiber)
+        if (listAll(into.root).length > 0) assertSame(yield* scan(into.port), before)
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("replaces entries that appear in the empty directory while the archive is read", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)
@@ -636,7 +652,8 @@ for i in z.infolist():
       Fs.linkSync(join(root, "top2/d2/f3.txt"), join(root, "top2/d2/second"))
       const memory = makeAlgebra(yield* InMemory.make())
       yield* Archive.importBytesOf(memory, yield* Archive.exportBytesOf(makeAlgebra(port)))
-      assert.strictEqual((yield* memory.read("top2/d2/second")).content, Fs.readFileSync(join(root, "top2/d2/f3.txt"), "utf8"))
+      const { content } = yield* memory.readBytes("top2/d2/second")
+      assert.isTrue(Fs.readFileSync(join(root, "top2/d2/f3.txt")).equals(content))
       const strict = yield* PosixHost.make({ root, hardlinks: "reject" })
       const error = yield* Effect.flip(Archive.exportBytesOf(makeAlgebra(strict)))
       assert.notStrictEqual(error._tag, "ArchiveError")
