@@ -1,8 +1,9 @@
 /**
  * Exports the whole tree of a filesystem as an archive, and imports archives.
  *
- * An import checks the whole archive before it changes anything. An export skips or refuses every entry that an import would
- * reject. So an import with the same limits accepts every exported archive, unless the filesystem does not support symlinks.
+ * An import checks the whole archive before it changes any visible entry. An export skips or refuses every entry that an
+ * import would reject. So an import with the same limits accepts every exported archive, unless the filesystem does not
+ * support symlinks.
  *
  * A ZIP archive contains the tree below `files/` and ends with `manifest.json`, which has `version` "1", `created_at`,
  * `file_count` and `total_bytes`. With `layout: "plain"`, the tree is at the top level of the archive, without a manifest.
@@ -19,7 +20,7 @@ import { Buffer } from "../runtime/buffer.ts"
 import * as Matcher from "../engine/matcher.ts"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import { type Fault, type FsError, promote } from "../model/FsError.ts"
-import { type FsPath, parent } from "../model/FsPath.ts"
+import { type FsPath, parent, root } from "../model/FsPath.ts"
 import { Limits, type LimitsShape } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
 import { withReadAhead } from "../port/readAhead.ts"
@@ -125,7 +126,8 @@ interface Format {
   readonly make: (port: Backend, options: MakeOptions, now: number) => Effect.Effect<ArchiveInProgress, ArchiveError | Fault>
   readonly read: <E, R>(
     bytes: Stream.Stream<Uint8Array, E, R>,
-    rules: NameRules
+    rules: NameRules,
+    defersContents: boolean
   ) => Effect.Effect<Contents, E | ArchiveError | Fault, R | Scope.Scope>
 }
 
@@ -135,8 +137,10 @@ const zip: Format = {
       const writer = new Writer(withReadAhead(port, filesOf(items)), options.limits, now, options.layout)
       return Effect.as(options.report(skipped), { bytes: writer.bytes(items), files: () => writer.manifest.fileCount })
     }),
-  read: (bytes, rules) =>
-    Effect.flatMap(Spool.spoolStream(bytes, maxArchiveFileBytes(rules.limits)), (source) => readAny(source, rules))
+  read: (bytes, rules, defersContents) =>
+    Effect.flatMap(Spool.spoolStream(bytes, maxArchiveFileBytes(rules.limits)), (source) =>
+      readAny(source, rules, { defersContents })
+    )
 }
 
 const tar: Format = {
@@ -343,21 +347,34 @@ const keptArchivePath = (tree: DirectoryNode, path: FsPath | undefined): FsPath 
     ? path
     : undefined
 
+/**
+ * Tests whether the filesystem has no entry. If so, an import stages all files of the archive, so each content is checked when
+ * it is staged, and unpacked only once.
+ */
+const isEmpty = (port: Backend): Effect.Effect<boolean> =>
+  Effect.orElseSucceed(
+    Effect.map(port.list(root), (children) => children.length === 0),
+    () => false
+  )
+
 /** Checks the whole archive, and then makes the filesystem equal to its tree. Returns the number of files and symlinks. */
 const importContents = <E, R>(
   port: Backend,
   operation: string,
-  open: (rules: NameRules) => Effect.Effect<OpenedContents, InputError<E> | ArchiveError | Fault, R | Scope.Scope>
+  open: (
+    rules: NameRules,
+    defersContents: boolean
+  ) => Effect.Effect<OpenedContents, InputError<E> | ArchiveError | Fault, R | Scope.Scope>
 ): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> => {
   const imported = Effect.gen(function* () {
     if (!isPermitted(port)) return yield* Effect.fail<Fault>({ _tag: "AccessDenied", why: "readOnly" })
     const limits = yield* Limits
-    const { content, file, tree } = yield* open({ limits, policy: port.rules?.policy })
+    const { content, file, tree, unpack } = yield* open({ limits, policy: port.rules?.policy }, yield* isEmpty(port))
     if (port.links === undefined && hasLink(tree)) {
       return yield* Effect.fail(refuse("link", "the archive contains symlinks, which this filesystem does not support"))
     }
     const excludes = file === undefined ? undefined : excludeOnly(keptArchivePath(tree, toInnerPath(port, file)))
-    yield* replaceTree<ArchiveError>(port, { after: tree, content, scan: { excludes } })
+    yield* replaceTree<ArchiveError>(port, { after: tree, content, unpack, scan: { excludes } })
     return countFiles(tree).files
   })
   return runAsCall(port, operation, Effect.mapError(Effect.scoped(imported), toOperationErrorOf(operation)))
@@ -369,33 +386,37 @@ const importStream = <E, R>(
   { port }: Algebra,
   bytes: Stream.Stream<Uint8Array, E, R>
 ): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> =>
-  importContents<E, R>(port, operation, (rules) =>
+  importContents<E, R>(port, operation, (rules, defersContents) =>
     format.read(
       Stream.mapError(bytes, (error) => new InputError(error)),
-      rules
+      rules,
+      defersContents
     )
   )
 
 const importHostFile = (
   { port }: Algebra,
   opened: Effect.Effect<Outside.Opened, InputError<FsError>, Scope.Scope>,
-  home?: RestoreTarget
+  restoreTarget?: RestoreTarget
 ): Effect.Effect<number, ArchiveError | FsError> =>
-  importContents(port, "importArchive", (rules) =>
+  importContents(port, "importArchive", (rules, defersContents) =>
     Effect.flatMap(opened, ({ descriptor, file, size }) =>
-      Effect.map(readAny(Spool.fromDescriptor(descriptor, size), rules, home), (contents): OpenedContents => ({
-        ...contents,
-        file
-      }))
+      Effect.map(
+        readAny(Spool.fromDescriptor(descriptor, size), rules, { defersContents, restoreTarget }),
+        (contents): OpenedContents => ({
+          ...contents,
+          file
+        })
+      )
     )
   )
 
 /**
  * Makes a filesystem equal to a ZIP archive. Returns the number of files and symlinks.
  *
- * The import checks all names, sizes and contents first. After any failure nothing has changed. If the archive has a
- * manifest of this library, entries outside `files/` are checked and ignored. In any other archive, all entries belong to
- * the tree. Requires permission to write and to delete.
+ * The import checks all names and sizes first, and all contents before it changes any visible entry. After any failure
+ * nothing has changed. If the archive has a manifest of this library, entries outside `files/` are checked and ignored. In
+ * any other archive, all entries belong to the tree. Requires permission to write and to delete.
  *
  * @since 0.1.0
  */
@@ -422,7 +443,7 @@ export const importTarOf = <E, R>(
  * @since 0.1.0
  */
 export const importBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<number, ArchiveError | FsError> =>
-  importContents(fs.port, "importZip", (rules) => readAny(Spool.fromBytes(bytes), rules))
+  importContents(fs.port, "importZip", (rules, defersContents) => readAny(Spool.fromBytes(bytes), rules, { defersContents }))
 
 /**
  * Makes a filesystem equal to a ZIP archive in a file on the host.
@@ -471,7 +492,9 @@ export const bringBackArchiveOf = (fs: Algebra, path: string): Effect.Effect<num
  * @internal
  */
 export const bringBackBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<number, ArchiveError | FsError> =>
-  importContents(fs.port, "importZip", (rules) => readAny(Spool.fromBytes(bytes), rules, restoreTargetOf(fs)))
+  importContents(fs.port, "importZip", (rules, defersContents) =>
+    readAny(Spool.fromBytes(bytes), rules, { defersContents, restoreTarget: restoreTargetOf(fs) })
+  )
 
 /**
  * Runs `exportZipOf` on the current filesystem.

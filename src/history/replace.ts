@@ -8,6 +8,7 @@ import { BringingBack } from "../port/Rules.ts"
 import { runTransaction, type Mismatch } from "./transaction.ts"
 import { withTreeLock } from "./transaction/treeLock.ts"
 import { scan, type ScanOptions } from "./scan.ts"
+import type { Unpack } from "./unpack.ts"
 import { type Change, differences, type DirectoryNode, type FileNode, graft } from "./tree.ts"
 
 interface ReplaceGoal<E> {
@@ -19,6 +20,7 @@ interface ReplaceGoal<E> {
   /** The paths to replace, with everything below them. @default everything */
   readonly paths?: ReadonlyArray<FsPath> | undefined
   readonly dryRun?: boolean | undefined
+  readonly unpack?: Unpack | undefined
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
   readonly scan?: Pick<ScanOptions<E>, "previous" | "excludes" | "threads"> | undefined
 }
@@ -56,7 +58,7 @@ const replaceUnderLock = Effect.fnUntraced(function* <E>(
   const changes = differences(before, after, port.info.caseSensitive)
   if (goal.dryRun !== true && changes.length > 0)
     yield* Effect.provideService(
-      runTransaction(port, { before, after, content: goal.content, onProgress: goal.onProgress }),
+      runTransaction(port, { before, after, content: goal.content, unpack: goal.unpack, onProgress: goal.onProgress }),
       BringingBack,
       true
     )

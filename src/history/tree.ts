@@ -14,7 +14,10 @@ export interface FileNode {
   /** The POSIX permission bits. Absent if the backend has no permission bits. */
   readonly mode?: number | undefined
   readonly sizeBytes: number
-  /** The id that git gives to a blob with this content: 40 hexadecimal digits. */
+  /**
+   * The id that git gives to a blob with this content: 40 hexadecimal digits. Empty for a file of an archive whose content
+   * is only checked when the file is staged.
+   */
   readonly id: string
   /** The modification time that a restore gives to the file. Comparisons ignore the time. */
   readonly modifiedAt?: DateTime.Utc | undefined

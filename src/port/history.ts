@@ -53,7 +53,7 @@ export interface DirectoryHistory {
     | (<V extends Visit>(pathOf: (visit: V) => FsPath) => Effect.Effect<Explorer<V>, never, Scope.Scope>)
     | undefined
   /**
-   * Keeps a directory open for the scope, so that other threads can read it. Absent without race-free confinement.
+   * Keeps a directory open for the scope, so that other threads can use it. Absent without race-free confinement.
    * Fails with NotFound or NotADirectory.
    */
   readonly lend?: ((path: FsPath) => Effect.Effect<LentDirectory, Fault, Scope.Scope>) | undefined
@@ -65,6 +65,8 @@ export interface LentDirectory {
   readonly device: number
   /** True if files with several hard links must not be read. */
   readonly refusesHardlinks: boolean
+  /** True if threads may create files in the directory, because new files need neither a flush nor another owner. */
+  readonly acceptsFiles: boolean
 }
 
 /** The metadata of a directory directly before its listing, read through the descriptor of the listing. */

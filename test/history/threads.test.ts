@@ -1,12 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { EventEmitter } from "node:events"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { crc32 } from "node:zlib"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import type { DirectoryHistory } from "../../src/port/history.ts"
 import * as Archive from "../../src/history/Archive.ts"
@@ -402,7 +405,11 @@ describe("the comparison of a tree with the disk", () => {
         })
       const compare = (changed: string) =>
         findUnchanged(
-          { ...history, root: base, lend: () => Effect.succeed({ base, device: 1, refusesHardlinks: false }) },
+          {
+            ...history,
+            root: base,
+            lend: () => Effect.succeed({ base, device: 1, refusesHardlinks: false, acceptsFiles: false })
+          },
           { concurrency: 2, run: run(changed) },
           { began: 1e9, files: names.length, tree }
         )
@@ -557,6 +564,99 @@ for i in z.infolist():
       assert.strictEqual(error._tag, "ArchiveError")
       assert.include(error.message, "top1/odd/random")
       assertSame(yield* scan(port), before)
+    }).pipe(Effect.scoped)
+  )
+
+  const listAll = (root: string): ReadonlyArray<string> => Fs.readdirSync(root, { recursive: true, encoding: "utf8" })
+
+  it.live("is imported into an empty directory with modes, large files, links and empty directories", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      sowOddFiles(root)
+      Fs.chmodSync(join(root, "top2/d2/f3.txt"), 0o467)
+      Fs.chmodSync(join(root, "top2/d6"), 0o500)
+      // An archive omits names that are not valid paths.
+      Fs.rmSync(join(root, "top1/odd/two\nlines"))
+      Fs.rmSync(Buffer.concat([Buffer.from(join(root, "top1/odd/")), Buffer.from([0xff, 0xfe])]) as unknown as string)
+      const whole = yield* Archive.exportBytesOf(makeAlgebra(port))
+      for (const durability of ["none", "file"] as const) {
+        const into = yield* host({ durability })
+        yield* Archive.importBytesOf(makeAlgebra(into.port), whole)
+        assertSame(yield* scan(into.port), yield* scan(port))
+        assert.strictEqual(Fs.statSync(join(into.root, "top2/d2/f3.txt")).mode & 0o777, 0o467)
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  for (const name of ["top1/odd/random", "top1/odd/large", "top1/odd/repeated", "top3/d3/f5.txt"]) {
+    it.live(`with the damaged entry ${name} leaves an empty directory empty`, () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        sow(root)
+        sowOddFiles(root)
+        const whole = Buffer.from(yield* Archive.exportBytesOf(makeAlgebra(port)))
+        const local = whole.indexOf(`files/${name}`)
+        whole[local + `files/${name}`.length + 2]! ^= 0xff
+        const into = yield* host()
+        const error = yield* Effect.flip(Archive.importBytesOf(makeAlgebra(into.port), whole))
+        assert.strictEqual(error._tag, "ArchiveError")
+        assert.include(error.message, name)
+        assert.deepStrictEqual(listAll(into.root), [])
+        const memory = makeAlgebra(yield* InMemory.make())
+        assert.strictEqual((yield* Effect.flip(Archive.importBytesOf(memory, whole)))._tag, "ArchiveError")
+        assert.deepStrictEqual(yield* memory.port.list(p(".")), [])
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("is imported completely or not at all when the import is interrupted", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      const whole = yield* Archive.exportBytesOf(makeAlgebra(port))
+      const before = yield* scan(port)
+      for (const steps of [1, 5, 20, 40, 60, 80, 120, 200, 400]) {
+        const into = yield* host()
+        const fiber = yield* Effect.forkChild(Archive.importBytesOf(makeAlgebra(into.port), whole))
+        for (let step = 0; step < steps; step++) yield* Effect.promise(() => new Promise((done) => setImmediate(done)))
+        yield* Fiber.interrupt(fiber)
+        if (listAll(into.root).length > 0) assertSame(yield* scan(into.port), before)
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("replaces entries that appear in the empty directory while the archive is read", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      const whole = yield* Archive.exportBytesOf(makeAlgebra(port))
+      const into = yield* host()
+      const bytes = Stream.fromEffect(
+        Effect.sync(() => {
+          Fs.mkdirSync(join(into.root, "top2/d2"), { recursive: true })
+          Fs.copyFileSync(join(root, "top2/d2/f3.txt"), join(into.root, "top2/d2/f3.txt"))
+          Fs.writeFileSync(join(into.root, "top2/d2/other"), "other")
+          return whole
+        })
+      )
+      yield* Archive.importZipOf(makeAlgebra(into.port), bytes)
+      assertSame(yield* scan(into.port), yield* scan(port))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("contains a file that has hard links, unless the filesystem refuses such files", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      Fs.linkSync(join(root, "top2/d2/f3.txt"), join(root, "top2/d2/second"))
+      const memory = makeAlgebra(yield* InMemory.make())
+      yield* Archive.importBytesOf(memory, yield* Archive.exportBytesOf(makeAlgebra(port)))
+      const { content } = yield* memory.readBytes("top2/d2/second")
+      assert.isTrue(Fs.readFileSync(join(root, "top2/d2/f3.txt")).equals(content))
+      const strict = yield* PosixHost.make({ root, hardlinks: "reject" })
+      const error = yield* Effect.flip(Archive.exportBytesOf(makeAlgebra(strict)))
+      assert.notStrictEqual(error._tag, "ArchiveError")
     }).pipe(Effect.scoped)
   )
 

@@ -5,7 +5,7 @@ import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/realms.ts"
 import type { Child } from "../../port/Backend.ts"
-import type { DirectoryHistory, ListedDirectory, StampedChild } from "../../port/history.ts"
+import type { DirectoryHistory, LentDirectory, ListedDirectory, StampedChild } from "../../port/history.ts"
 import type { Listing } from "../../runtime/lister.ts"
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
@@ -328,14 +328,14 @@ const realPath = (root: string): HostPath | undefined => {
 }
 
 export const lend =
-  (confined: Confined, refusesHardlinks: boolean): NonNullable<DirectoryHistory["lend"]> =>
+  (confined: Confined, how: Pick<LentDirectory, "refusesHardlinks" | "acceptsFiles">): NonNullable<DirectoryHistory["lend"]> =>
   (path) =>
     Effect.map(
       Effect.acquireRelease(
         attempt(() => openDirectory(confined, path)),
         (place) => Effect.sync(() => place.release())
       ),
-      ({ directory, stats }) => ({ base: directory.toString(), device: stats.dev, refusesHardlinks })
+      ({ directory, stats }) => ({ base: directory.toString(), device: stats.dev, ...how })
     )
 
 /**

@@ -98,7 +98,13 @@ export const backend = (confined: Confined, options: PosixHostOptions, workers?:
       confined,
       options.root,
       confined.level === "race-free"
-        ? { explore: exploreStamps, lend: Stamps.lend(confined, exploring.refuseHardlinks) }
+        ? {
+            explore: exploreStamps,
+            lend: Stamps.lend(confined, {
+              refusesHardlinks: exploring.refuseHardlinks,
+              acceptsFiles: durability === "none" && confined.owner === undefined
+            })
+          }
         : undefined
     ),
     locks: { ...Locks.make({ caseSensitive: confined.caseSensitive }), claim: Claims.make(confined) },

@@ -11,7 +11,8 @@ export interface Encoder {
   readonly level: number
   /** Encodes the kind and the size of an object: four bits of the size in the first byte, then seven bits per byte. */
   readonly header: (kind: ObjectKind, size: number) => Buffer
-  readonly deflated: (body: Uint8Array) => Buffer
+  /** Compresses a body. A tree may be stored without compression, because its ids are not compressible. */
+  readonly deflated: (body: Uint8Array, kind?: ObjectKind) => Buffer
   /** Tests whether the bytes look compressed or encrypted. Compressing such bytes takes thirty times as long as storing them. */
   readonly looksIncompressible: (bytes: Uint8Array) => boolean
 }
@@ -35,6 +36,7 @@ export const makeEncoder = ({ deflateSync }: Pick<typeof Zlib, "deflateSync">): 
    * the compression saves.
    */
   const maxUncompressedBytes = 96
+  const maxUncompressedTreeBytes = 512
 
   const adler32 = (bytes: Uint8Array): number => {
     let [a, b] = [1, 0]
@@ -48,7 +50,9 @@ export const makeEncoder = ({ deflateSync }: Pick<typeof Zlib, "deflateSync">): 
   const stored = (body: Uint8Array): Buffer => {
     const size = body.length
     const out = Buffer.allocUnsafe(size + 11)
-    out.set([0x78, 0x01, 1, size, 0, 255 - size, 255])
+    out.set([0x78, 0x01, 1])
+    out.writeUInt16LE(size, 3)
+    out.writeUInt16LE(0xffff - size, 5)
     out.set(body, 7)
     out.writeUInt32BE(adler32(body), size + 7)
     return out
@@ -79,9 +83,9 @@ export const makeEncoder = ({ deflateSync }: Pick<typeof Zlib, "deflateSync">): 
     chunkSize: 2 ** windowBits + 128
   }))
 
-  const deflated = (body: Uint8Array): Buffer => {
+  const deflated = (body: Uint8Array, kind?: ObjectKind): Buffer => {
     const size = body.length
-    if (size <= maxUncompressedBytes) return stored(body)
+    if (size <= (kind === "tree" ? maxUncompressedTreeBytes : maxUncompressedBytes)) return stored(body)
     const chunkSize = size + 1024
     if (looksIncompressible(body)) return deflateSync(body, { level: 0, chunkSize })
     const bits = 32 - Math.clz32(size - 1)

@@ -312,7 +312,7 @@ export const open = Effect.fnUntraced(function* (
   const add: PackWriter["add"] = (kind, body, id = idOf(kind, body)) => {
     writeNew(id, () => {
       const header = encoder().header(kind, body.length)
-      const content = encoder().deflated(body)
+      const content = encoder().deflated(body, kind)
       write(id, zlib().crc32(content, zlib().crc32(header)), header, content)
     })
     return id

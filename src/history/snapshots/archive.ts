@@ -190,9 +190,9 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       find: (snapshotId) => Effect.sync(() => all.get(snapshotId)),
       restore: (kept, { dryRun, paths, verify }) =>
         Effect.gen(function* () {
-          const { content, tree } = yield* archived(kept)
+          const { content, tree, unpack } = yield* archived(kept)
           const replaceWith = (dryRun: boolean | undefined): Effect.Effect<ReadonlyArray<Change>, Problem> =>
-            replaceTree<ArchiveError>(port, { after: tree, content, paths, dryRun, scan: { excludes } })
+            replaceTree<ArchiveError>(port, { after: tree, content, unpack, paths, dryRun, scan: { excludes } })
           const changes = yield* replaceWith(dryRun)
           if (verify === true && dryRun !== true) {
             const [left] = yield* replaceWith(true)

@@ -64,11 +64,29 @@ export interface CompareReport {
   readonly states: Uint8Array<ArrayBuffer>
 }
 
+export interface PackOrder {
+  readonly _tag: "Pack"
+  readonly places: ReadonlyArray<Place>
+  /** The size of the largest file that is packed, in bytes. */
+  readonly maxBytes: number
+  readonly refusesHardlinks: boolean
+}
+
+export interface PackReport {
+  readonly _tag: "Packed"
+  /** The permission bits of each file, or -1 for a file that was not packed. */
+  readonly modes: Int32Array<ArrayBuffer>
+  /** The size of each content without compression, in bytes. */
+  readonly sizes: Uint32Array<ArrayBuffer>
+  /** The concatenated results, as in `DeflateReport`. */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly ends: Uint32Array<ArrayBuffer>
+  /** The CRC-32 of each content. */
+  readonly crcs: Uint32Array<ArrayBuffer>
+}
+
 export interface DeflateOrder {
   readonly _tag: "Deflate"
-  readonly level: number
-  /** The size of the smallest content that is compressed, in bytes. */
-  readonly minBytes: number
   /** The concatenated contents. `ends` contains the offset at which each content ends. */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly ends: Uint32Array
@@ -105,10 +123,42 @@ export interface InflateReport {
   readonly ids: ReadonlyArray<string>
 }
 
-export type Order = CaptureOrder | CompareOrder | DeflateOrder | InflateOrder
+export interface UnpackOrder {
+  readonly _tag: "Unpack"
+  readonly places: ReadonlyArray<Place>
+  /** The permission bits of each file, or -1 to use the umask. */
+  readonly modes: Int32Array
+  /** A part of the archive. `starts` and `ends` contain the offsets of each content in this part. */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly starts: Uint32Array
+  readonly ends: Uint32Array
+  /** The size of each content without compression, in bytes. */
+  readonly sizes: Uint32Array
+  /** The CRC-32 of each content without compression. */
+  readonly crcs: Uint32Array
+  /** The id of each content, or "" if the id is not known. */
+  readonly ids: ReadonlyArray<string>
+  /** One flag per content, which is 1 if the content is compressed. */
+  readonly isDeflated: Uint8Array
+  /** True to compute the SHA-256 of each content. */
+  readonly isHashed: boolean
+}
+
+export interface UnpackReport {
+  readonly _tag: "Unpacked"
+  /**
+   * The SHA-256 of each content, or "" if no hash was asked for. `undefined` for a file that was not created, because its
+   * content is not intact or the disk refused the file.
+   */
+  readonly hashes: ReadonlyArray<string | undefined>
+}
+
+export type Order = CaptureOrder | CompareOrder | PackOrder | DeflateOrder | InflateOrder | UnpackOrder
 export type Report =
   | CaptureReport
   | CompareReport
+  | PackReport
   | DeflateReport
   | InflateReport
+  | UnpackReport
   | { readonly _tag: "Failed"; readonly detail: string }

@@ -5,6 +5,7 @@
  * and then their sources would not run.
  */
 import { makeEncoder } from "../git/encoder.ts"
+import { makeDeflater } from "../zip/deflater.ts"
 import { directoryStates } from "./orders.ts"
 import { work } from "./work.ts"
 
@@ -15,5 +16,6 @@ const zlib = require("node:zlib");
 const crypto = require("node:crypto");
 const { parentPort: port } = require("node:worker_threads");
 const encoder = (${makeEncoder.toString()})(zlib);
-(${work.toString()})({ fs, zlib, crypto, encoder, port, is: ${JSON.stringify(directoryStates)} });
+const deflated = (${makeDeflater.toString()})(zlib);
+(${work.toString()})({ fs, zlib, crypto, encoder, deflated, port, is: ${JSON.stringify(directoryStates)} });
 `

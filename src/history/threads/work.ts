@@ -8,6 +8,7 @@ import type * as Fs from "node:fs"
 import type * as WorkerThreads from "node:worker_threads"
 import type * as Zlib from "node:zlib"
 import type { Encoder } from "../git/encoder.ts"
+import type { Deflater } from "../zip/deflater.ts"
 import type {
   CaptureOrder,
   CaptureReport,
@@ -19,20 +20,28 @@ import type {
   InflateOrder,
   InflateReport,
   Order,
-  Report
+  PackOrder,
+  PackReport,
+  Report,
+  UnpackOrder,
+  UnpackReport
 } from "./orders.ts"
 
 export interface Tools {
-  readonly fs: Pick<typeof Fs, "openSync" | "fstatSync" | "readSync" | "closeSync" | "lstatSync" | "constants">
-  readonly zlib: Pick<typeof Zlib, "crc32" | "deflateRawSync" | "inflateRawSync">
+  readonly fs: Pick<
+    typeof Fs,
+    "openSync" | "fstatSync" | "readSync" | "writeSync" | "fchmodSync" | "closeSync" | "lstatSync" | "unlinkSync" | "constants"
+  >
+  readonly zlib: Pick<typeof Zlib, "crc32" | "inflateRawSync">
   readonly crypto: Pick<typeof NodeCrypto, "hash">
   readonly encoder: Encoder
+  readonly deflated: Deflater
   readonly is: typeof directoryStates
   readonly port: Pick<WorkerThreads.MessagePort, "on" | "postMessage">
 }
 
-export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
-  const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs.constants
+export const work = ({ crypto, deflated, encoder, fs, is, port, zlib }: Tools): void => {
+  const { O_CREAT, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = fs.constants
   const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
   const fields = 5
   /** The number of bytes reserved before the content, for the header of the git object. */
@@ -83,10 +92,10 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
   }
 
   /**
-   * Reads a file into the buffer after the reserved bytes. Returns the size, or -1 if the file cannot be read, has another stamp,
-   * or has hard links that are refused.
+   * Reads a file into the buffer after the reserved bytes. Returns the size, or -1 if the file cannot be read, or if `accepts`
+   * returns false for its stats.
    */
-  const read = (path: string, stamps: Float64Array, at: number, refusesHardlinks: boolean): number => {
+  const read = (path: string, accepts: (stats: Fs.Stats) => boolean): number => {
     let descriptor: number
     try {
       descriptor = fs.openSync(path, flags)
@@ -95,7 +104,7 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
     }
     try {
       const stats = fs.fstatSync(descriptor)
-      if (!hasFileStamp(stats, stamps, at) || (refusesHardlinks && stats.nlink > 1)) return -1
+      if (!accepts(stats)) return -1
       const { size } = stats
       makeRoom(size)
       let done = 0
@@ -130,7 +139,10 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
       const all = names.split("/")
       for (const name of all) {
         const index = ids.length
-        const size = read(`${base}/${name}`, stamps, fields * index, refusesHardlinks)
+        const size = read(
+          `${base}/${name}`,
+          (stats) => hasFileStamp(stats, stamps, fields * index) && !(refusesHardlinks && stats.nlink > 1)
+        )
         const id = size === -1 ? "" : hashBlob(size)
         ids.push(id)
         if (isEncoding && id !== "" && id !== knownIds[index]) {
@@ -173,15 +185,39 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
     port.postMessage({ _tag: "Compared", states } satisfies CompareReport, [states.buffer])
   }
 
-  const deflate = ({ bytes, ends, level, minBytes }: DeflateOrder): void => {
+  const pack = ({ maxBytes, places, refusesHardlinks }: PackOrder): void => {
+    const paths = places.flatMap(({ base, names }) => names.split("/").map((name) => `${base}/${name}`))
+    const modes = new Int32Array(paths.length)
+    const sizes = new Uint32Array(paths.length)
+    const ends = new Uint32Array(paths.length)
+    const crcs = new Uint32Array(paths.length)
+    const out = makeOutput(2 ** 16)
+    for (const [index, path] of paths.entries()) {
+      const size = read(path, (stats) => {
+        modes[index] = stats.mode & 0o777
+        return stats.isFile() && stats.size <= maxBytes && !(refusesHardlinks && stats.nlink > 1)
+      })
+      if (size === -1) modes[index] = -1
+      else {
+        const content = buffer.subarray(room, room + size)
+        out.put(deflated(content))
+        sizes[index] = size
+        crcs[index] = zlib.crc32(content)
+      }
+      ends[index] = out.length()
+    }
+    const bytes = out.bytes()
+    const report: PackReport = { _tag: "Packed", modes, sizes, ends, crcs, bytes }
+    port.postMessage(report, [modes.buffer, sizes.buffer, ends.buffer, crcs.buffer, bytes.buffer])
+  }
+
+  const deflate = ({ bytes, ends }: DeflateOrder): void => {
     const out = makeOutput(bytes.length)
     const packedEnds = new Uint32Array(ends.length)
     const crcs = new Uint32Array(ends.length)
     for (let index = 0, start = 0; index < ends.length; start = ends[index++]!) {
       const content = bytes.subarray(start, ends[index])
-      const options = { level, chunkSize: Math.max(64, content.length) }
-      const packed = content.length < minBytes ? content : zlib.deflateRawSync(content, options)
-      out.put(packed.length < content.length ? packed : content)
+      out.put(deflated(content))
       packedEnds[index] = out.length()
       crcs[index] = zlib.crc32(content)
     }
@@ -214,12 +250,59 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
     port.postMessage({ _tag: "Inflated", ids } satisfies InflateReport)
   }
 
+  const writeNew = (descriptor: number, content: Uint8Array, mode: number): void => {
+    for (let done = 0; done < content.length;) {
+      const count = fs.writeSync(descriptor, content, done, content.length - done)
+      if (count === 0) throw new Error("the disk accepts no bytes")
+      done += count
+    }
+    // The umask may have cleared some of the bits.
+    if (mode !== -1 && (fs.fstatSync(descriptor).mode & 0o777) !== mode) fs.fchmodSync(descriptor, mode)
+  }
+
+  /** Creates a file that must not exist. Returns false, and leaves no file, if the system refuses any step. */
+  const create = (path: string, content: Uint8Array, mode: number): boolean => {
+    let descriptor: number
+    try {
+      descriptor = fs.openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, mode === -1 ? 0o666 : mode)
+    } catch {
+      return false
+    }
+    try {
+      try {
+        writeNew(descriptor, content, mode)
+      } finally {
+        // Some network disks report only here that the content was lost.
+        fs.closeSync(descriptor)
+      }
+      return true
+    } catch {
+      fs.unlinkSync(path)
+      return false
+    }
+  }
+
+  const unpack = ({ bytes, crcs, ends, ids, isDeflated, isHashed, modes, places, sizes, starts }: UnpackOrder): void => {
+    const paths = places.flatMap(({ base, names }) => names.split("/").map((name) => `${base}/${name}`))
+    const hashes = paths.map((path, index) => {
+      const packed = bytes.subarray(starts[index], ends[index])
+      const content = isDeflated[index] === 1 ? inflated(packed, sizes[index]!) : packed
+      const isIntact = content !== undefined && content.length === sizes[index] && zlib.crc32(content) === crcs[index]
+      if (!isIntact || (ids[index] !== "" && hashBlob(hold(content)) !== ids[index])) return undefined
+      if (!create(path, content, modes[index]!)) return undefined
+      return isHashed ? crypto.hash("sha256", content, "hex") : ""
+    })
+    port.postMessage({ _tag: "Unpacked", hashes } satisfies UnpackReport)
+  }
+
   port.on("message", (order: Order) => {
     try {
       if (order._tag === "Capture") capture(order)
       else if (order._tag === "Compare") compare(order)
+      else if (order._tag === "Pack") pack(order)
       else if (order._tag === "Deflate") deflate(order)
-      else inflate(order)
+      else if (order._tag === "Inflate") inflate(order)
+      else unpack(order)
     } catch (error) {
       port.postMessage({ _tag: "Failed", detail: String(error) } satisfies Report)
     }

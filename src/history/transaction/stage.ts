@@ -16,6 +16,8 @@ import { isBytes } from "../../model/realms.ts"
 import { type Backend, keyOf, type NewEntry } from "../../port/Backend.ts"
 import { performing } from "../../port/Request.ts"
 import { createHash, type Hash } from "../../runtime/node.ts"
+import { shared as sharedThreads } from "../threads/pool.ts"
+import type { Unpack, UnpackOptions, UnstagedFile } from "../unpack.ts"
 import { blobHasher, blobId, countFiles, type FileNode, type Node } from "../tree.ts"
 import { copyFile, copyLink, maxWholeBytes, noLinks } from "./entries.ts"
 import { modeOf, type Move, type Plan, slotOf, type Step, withOwnerBits } from "./plan.ts"
@@ -82,7 +84,7 @@ interface StagedFields {
 }
 
 type Staged =
-  | (StagedFields & { readonly kind: "file"; readonly hash: string })
+  | (StagedFields & { readonly kind: "file"; hash: string })
   | (StagedFields & { readonly kind: "symlink"; readonly target: string })
   | (StagedFields & { readonly kind: "directory" })
 
@@ -206,15 +208,18 @@ const checkContent = <E>(
       return size > file.sizeBytes ? mismatch(path) : Effect.succeed(chunks)
     })
     const end = Effect.suspend(() =>
-      size === file.sizeBytes && hasher.digest("hex") === file.id ? Effect.void : mismatch(path)
+      size === file.sizeBytes && (file.id === "" || hasher.digest("hex") === file.id) ? Effect.void : mismatch(path)
     )
     return Stream.concat(counted, Stream.drain(Stream.fromEffect(end)))
   })
 
-const matchesFile = (bytes: Uint8Array, file: FileNode): boolean => bytes.length === file.sizeBytes && blobId(bytes) === file.id
+const matchesFile = (bytes: Uint8Array, file: FileNode): boolean =>
+  bytes.length === file.sizeBytes && (file.id === "" || blobId(bytes) === file.id)
 
 interface StagingContext<E> {
   readonly content: Content<E>
+  /** The files to stage in threads, after the directories. Absent if no thread can stage files. */
+  readonly unstaged: Array<UnstagedFile & { readonly staged: Extract<Staged, { readonly kind: "file" }> }> | undefined
   readonly isRecorded: boolean
   readonly creator: EntryCreator<Fault | Mismatch | E>
   readonly done: Effect.Effect<void>
@@ -328,8 +333,12 @@ const stageStep = Effect.fnUntraced(function* <E>(
       staged.push({ kind: "symlink", path: next.at, mode: undefined, target: node.target })
     } else {
       const mode = modeOf(node) ?? replacedMode(step)
-      const hash = yield* stageFile(port, next, node, mode, staging)
-      staged.push({ kind: "file", path: next.at, mode: attributes === undefined ? undefined : mode, hash })
+      const entry = { kind: "file" as const, path: next.at, mode: attributes === undefined ? undefined : mode, hash: "" }
+      staged.push(entry)
+      if (staging.unstaged !== undefined && node.modifiedAt === undefined) {
+        const { at, path } = next
+        staging.unstaged.push({ at, path, file: node, mode, hash: undefined, staged: entry })
+      } else entry.hash = yield* stageFile(port, next, node, mode, staging)
     }
   }
   return staged
@@ -344,15 +353,30 @@ const countLeaves = (node: Node | undefined): number =>
 export interface StagingSource<E> {
   /** Returns the content of a file at a path of the new tree. The content of a small file should be a byte array. */
   readonly content: Content<E>
+  readonly unpack?: Unpack | undefined
   /** Runs after each staged file or symlink, with the number of entries so far and the total. */
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
 }
+
+/** The minimum number of files that are staged in threads. For fewer files, starting the threads takes too long. */
+const minThreadedFiles = 256
+
+const hasManyLeaves = (steps: Plan["steps"]): boolean => {
+  let leaves = 0
+  return steps.some(({ after }) => (leaves += countLeaves(after)) >= minThreadedFiles)
+}
+
+const stageInThreads = (
+  unpack: Unpack,
+  files: ReadonlyArray<UnstagedFile>,
+  options: Omit<UnpackOptions, "threads">
+): Effect.Effect<void> => Effect.scoped(Effect.flatMap(sharedThreads, (threads) => unpack(files, { ...options, threads })))
 
 export const stage = Effect.fnUntraced(function* <E>(
   port: Backend,
   { regions, steps }: Plan,
   token: string,
-  { content, onProgress }: StagingSource<E>,
+  { content, onProgress, unpack }: StagingSource<E>,
   isRecorded: boolean
 ): Effect.fn.Return<ReadonlyMap<number, StagedDigest>, Fault | Mismatch | E> {
   const of = onProgress === undefined ? 0 : steps.reduce((sum, { after }) => sum + countLeaves(after), 0)
@@ -360,14 +384,31 @@ export const stage = Effect.fnUntraced(function* <E>(
   const done = onProgress === undefined ? Effect.void : Effect.suspend(() => onProgress(++made, of))
   const creator = makeCreator<Fault | Mismatch | E>(port)
   const modes: Array<DeferredMode> = []
-  const digests = new Map<number, StagedDigest>()
+  const { history } = port
+  const lend = history?._tag === "Directory" ? history.lend : undefined
+  const isUnpacked = unpack !== undefined && lend !== undefined && hasManyLeaves(steps)
+  const staging: StagingContext<E> = { content, unstaged: isUnpacked ? [] : undefined, isRecorded, creator, done }
+  const stagedBySlot: Array<readonly [slot: number, staged: ReadonlyArray<Staged>]> = []
   for (const step of steps) {
     if (step.after === undefined) continue
     const at = slotOf(regions, token, step, "new")
-    const staged = yield* stageStep(port, step, at, modes, { content, isRecorded, creator, done })
-    if (isRecorded) digests.set(step.slot, digestStaged(staged))
+    stagedBySlot.push([step.slot, yield* stageStep(port, step, at, modes, staging)])
   }
   yield* creator.flush
+  if (isUnpacked) {
+    const files = staging.unstaged!
+    const onStaged = (count: number): Effect.Effect<void> =>
+      onProgress === undefined ? Effect.void : Effect.forEach(Array.from({ length: count }), () => done, { discard: true })
+    yield* stageInThreads(unpack, files, { lend, isHashed: isRecorded, onStaged })
+    for (const { at, file, hash, mode, path, staged } of files)
+      staged.hash = hash ?? (yield* stageFile(port, { at, path }, file, mode, staging))
+    yield* creator.flush
+  }
+  const digests = new Map<number, StagedDigest>()
+  for (const [slot, staged] of isRecorded ? stagedBySlot : []) {
+    digests.set(slot, digestStaged(staged))
+    yield* Effect.yieldNow
+  }
   for (let i = modes.length - 1; i >= 0; i--) {
     const { at, isSet, mode, path } = modes[i]!
     if (!isSet) yield* locate(path, port.attributes!.set(at, { mode }))

@@ -10,9 +10,11 @@ import * as Stream from "effect/Stream"
 import type * as Zlib from "node:zlib"
 import { isSystemError } from "../../model/realms.ts"
 import { isNode, zlib } from "../../runtime/node.ts"
+import { type Deflater, makeDeflater } from "./deflater.ts"
 import * as Web from "./webCodec.ts"
 
-export const compressionLevel = 6
+/** The level of streamed contents. `makeDeflater` uses the same level. */
+const compressionLevel = 6
 
 /** The largest compression ratio of deflate. An entry whose recorded sizes have a larger ratio is invalid. */
 export const maxDeflateRatio = 1032
@@ -144,10 +146,13 @@ export const isWorthwhile = (packed: number, size: number): boolean => packed < 
 /** Returns a size for the output buffer that fits the whole output. By default zlib allocates 16 KiB for each file. */
 const outputChunkSize = (size: number): number => Math.max(size, 64)
 
+let deflater: Deflater | undefined
+
+/** Compresses a content. Returns the content itself if compression does not shorten it. */
 export const deflate = (bytes: Uint8Array): Effect.Effect<Uint8Array> =>
   isNode
-    ? Effect.sync(() => zlib().deflateRawSync(bytes, { level: compressionLevel, chunkSize: outputChunkSize(bytes.length) }))
-    : Web.deflate(bytes)
+    ? Effect.sync(() => (deflater ??= makeDeflater(zlib()))(bytes))
+    : Effect.map(Web.deflate(bytes), (packed) => (packed.length < bytes.length ? packed : bytes))
 
 const inflateSync = (packed: Uint8Array, size: number): Uint8Array | undefined => {
   try {

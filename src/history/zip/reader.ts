@@ -17,6 +17,7 @@ import type { FsPath } from "../../model/FsPath.ts"
 import { isNode } from "../../runtime/node.ts"
 import type { ArchiveError } from "../errors.ts"
 import { shared as sharedThreads, type Threads } from "../threads/pool.ts"
+import type { Unpack } from "../unpack.ts"
 import { findNode, blobHasher, countFiles, type DirectoryNode, type FileNode, type LinkNode, type Node } from "../tree.ts"
 import * as Codec from "./codec.ts"
 import { Budget, checkLink, checkName, Draft, type NameRules, pathOf, refuse, tryArchive } from "./names.ts"
@@ -32,6 +33,7 @@ import {
 } from "./records.ts"
 import * as Manifest from "./manifest.ts"
 import type { Source } from "./spool.ts"
+import { type Unpacked, unpackFiles } from "./unpackFiles.ts"
 import type { Layout } from "./writer.ts"
 
 export interface Contents {
@@ -40,6 +42,8 @@ export interface Contents {
     path: FsPath,
     file: FileNode
   ) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, ArchiveError | Fault>, ArchiveError | Fault>
+  /** Stages many small files in threads. */
+  readonly unpack?: Unpack | undefined
 }
 
 export interface Archived extends Contents {
@@ -254,13 +258,15 @@ class Reader {
 
   /**
    * Reads the archive. `expected` is the required layout; if absent, any layout is accepted. `restoreTarget` is the
-   * filesystem for which verbatim entries are restored.
+   * filesystem for which verbatim entries are restored. With `defersContents`, the files of the tree have no ids, and their
+   * contents are only checked when they are read.
    */
   readonly read = Effect.fnUntraced(
     { self: this },
     function* (
       expected: Layout | undefined,
-      restoreTarget: RestoreTarget | undefined
+      restoreTarget: RestoreTarget | undefined,
+      defersContents = false
     ): Effect.fn.Return<AnyArchive, ArchiveError | Fault> {
       const { limits } = this.#rules
       const found = yield* readCentralDirectory(this.#source, limits.maxArchiveEntries + 1)
@@ -270,7 +276,7 @@ class Reader {
       yield* eachInSlices(found.entries, (listed) => void entries.push(entryOf(listed, this.#rules, layout)))
       yield* tryArchive(() => this.#spend(entries, layout))
       const tree = yield* buildTree(entries, layout)
-      yield* this.#check(entries, found.offset, layout)
+      yield* this.#check(entries, found.offset, layout, defersContents)
       if (manifest === undefined && layout === "manifest") {
         return yield* Effect.fail(refuse("corrupt", "the archive has no manifest, so it was not written by this library"))
       }
@@ -286,7 +292,7 @@ class Reader {
         }
         yield* tryArchive(() => Manifest.merge(tree, verbatimEntries, restoreTarget.caseSensitive))
       }
-      return { manifest, tree, content: this.#content(tree, entries) }
+      return { manifest, tree, ...this.#contents(tree, entries) }
     }
   )
 
@@ -336,25 +342,28 @@ class Reader {
     function* (
       entries: ReadonlyArray<Entry>,
       end: number,
-      layout: Layout
+      layout: Layout,
+      defersContents: boolean
     ): Effect.fn.Return<void, ArchiveError | Fault, Scope.Scope> {
       const inPlace = [...entries].sort((a, b) => a.offset - b.offset)
       if (inPlace[0] !== undefined && inPlace[0].offset !== 0) {
         return yield* Effect.fail(refuse("corrupt", "the archive has bytes before its first entry"))
       }
-      const checker = yield* makeContentChecker(inPlace.length)
+      const isDeferred = ({ isInTree, kind }: Entry): boolean => defersContents && isInTree && kind === "file"
+      const checker = yield* makeContentChecker(defersContents ? 0 : inPlace.length)
       let unpacked = 0
       for (const [i, entry] of inPlace.entries()) {
         const placed = Effect.gen({ self: this }, function* () {
           entry.data = yield* checkLocal(this.#window, entry)
           yield* checkGap(this.#window, entry, entry.data + entry.packed, inPlace[i + 1]?.offset ?? end)
           if (entry.kind === "symlink") yield* this.#readLink(entry, layout)
+          else if (isDeferred(entry)) return
           else if (checker === undefined || !isSmall(entry)) entry.file.id = yield* this.#id(entry)
           else yield* checker.add(entry, yield* this.#window.bytes(entry.data, entry.packed))
         })
         // Finish the checks of earlier entries first, so that the first damaged entry is reported.
         yield* checker === undefined ? placed : Effect.tapError(placed, () => checker.finish)
-        unpacked += entry.size + bytesPerYield / entriesPerYield
+        unpacked += (isDeferred(entry) ? 0 : entry.size) + bytesPerYield / entriesPerYield
         if (unpacked > bytesPerYield) {
           unpacked = 0
           yield* Effect.yieldNow
@@ -442,10 +451,17 @@ class Reader {
     return Stream.mapError(checked(entry, bytes), (error) => (error._tag === "Broken" ? damaged(entry) : error))
   }
 
-  #content(tree: DirectoryNode, entries: ReadonlyArray<Entry>): Contents["content"] {
+  #contents(tree: DirectoryNode, entries: ReadonlyArray<Entry>): Pick<Contents, "content" | "unpack"> {
     const byNode = new Map<Node, Entry>()
     for (const entry of entries) if (entry.kind === "file") byNode.set(entry.file, entry)
-    return (path) =>
+    const unpack: Unpack = (files, options) => {
+      const small = files.flatMap((unstaged): ReadonlyArray<Unpacked> => {
+        const entry = byNode.get(unstaged.file)
+        return entry === undefined || !isSmall(entry) ? [] : [[entry, unstaged]]
+      })
+      return unpackFiles(this.#source, small, options)
+    }
+    const content: Contents["content"] = (path) =>
       Effect.suspend((): ReturnType<Contents["content"]> => {
         const node = findNode(tree, path)
         const entry = node === undefined ? undefined : byNode.get(node)
@@ -455,6 +471,7 @@ class Reader {
           ? this.#unpacked(entry, this.#source.read(entry.data, entry.packed))
           : Effect.succeed(this.#stream(entry))
       })
+    return { content, ...(isNode && { unpack }) }
   }
 }
 
@@ -528,5 +545,8 @@ export const read = (
 export const readAny = (
   source: Source,
   rules: NameRules,
-  restoreTarget?: RestoreTarget
-): Effect.Effect<Contents, ArchiveError | Fault> => new Reader(source, rules).read(undefined, restoreTarget)
+  {
+    defersContents,
+    restoreTarget
+  }: { readonly defersContents?: boolean; readonly restoreTarget?: RestoreTarget | undefined } = {}
+): Effect.Effect<Contents, ArchiveError | Fault> => new Reader(source, rules).read(undefined, restoreTarget, defersContents)

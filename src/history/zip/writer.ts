@@ -21,6 +21,7 @@ import * as Codec from "./codec.ts"
 import * as Format from "./records.ts"
 import * as Manifest from "./manifest.ts"
 import { Budget, refuse, tryArchive } from "./names.ts"
+import { type Packed, type PackedFile, packFiles } from "./packFiles.ts"
 import { changedWhileRead, type Item, readContent, streamExactSize } from "./survey.ts"
 
 type Bytes<E = never> = Stream.Stream<Uint8Array, E>
@@ -29,6 +30,9 @@ const chunkBytes = 64 * 1024
 
 /** The numbers of entries and of content bytes at which a part is complete. One part is compressed at a time. */
 const [entriesPerPart, bytesPerPart] = [128, 256 * 1024] as const
+
+/** The number of items whose files one order to a thread reads and compresses. */
+const itemsPerOrder = 64
 
 /** The minimum number of entries for compression in threads. For fewer entries, starting the threads takes too long. */
 const minThreadedItems = 256
@@ -53,37 +57,20 @@ interface EntryHead {
   readonly mode: number | undefined
 }
 
-/** An entry that has been read. Only a directory has no content. */
+/** An entry that has been read, or that is packed already. Only a directory has neither. */
 interface Prepared {
   readonly name: string
   readonly entry: EntryHead
-  readonly content: Uint8Array | undefined
+  readonly content?: Uint8Array | undefined
+  readonly packed?: Packed | undefined
 }
 
 type Gathered =
   | { readonly _tag: "Small"; readonly entries: ReadonlyArray<Prepared> }
   | { readonly _tag: "Large"; readonly item: Item }
 
-type Compressed =
-  | (Extract<Gathered, { readonly _tag: "Small" }> & { readonly packed: ReadonlyArray<Packed> })
-  | Extract<Gathered, { readonly _tag: "Large" }>
-
-/** A compressed content, or the content itself if compression does not shorten it. */
-interface Packed {
-  readonly bytes: Uint8Array
-  readonly crc: number
-}
-
-const noBytes = new Uint8Array(0)
-
-/** The smallest content, in bytes, that is compressed. */
-const minDeflatedBytes = 8
-
 const pack = (content: Uint8Array): Effect.Effect<Packed> =>
-  Effect.map(content.length < minDeflatedBytes ? Effect.succeed(content) : Codec.deflate(content), (packed) => ({
-    bytes: packed.length < content.length ? packed : content,
-    crc: Codec.crc32(content)
-  }))
+  Effect.map(Codec.deflate(content), (bytes) => ({ bytes, crc: Codec.crc32(content), size: content.length }))
 
 const compressInThreads = (
   contents: ReadonlyArray<Uint8Array>,
@@ -94,22 +81,33 @@ const compressInThreads = (
   for (const [index, content] of contents.entries()) ends[index] = length += content.length
   const bytes = new Uint8Array(length)
   for (const [index, content] of contents.entries()) bytes.set(content, ends[index]! - content.length)
-  const order = { _tag: "Deflate", level: Codec.compressionLevel, minBytes: minDeflatedBytes, bytes, ends } as const
-  return Effect.map(threads.run(order), (report) =>
+  return Effect.map(threads.run({ _tag: "Deflate", bytes, ends }), (report) =>
     report?._tag === "Deflated"
-      ? contents.map((_, index) => ({
+      ? contents.map((content, index) => ({
           bytes: report.bytes.subarray(index === 0 ? 0 : report.ends[index - 1], report.ends[index]),
-          crc: report.crcs[index]!
+          crc: report.crcs[index]!,
+          size: content.length
         }))
       : undefined
   )
 }
 
-/** Compresses all contents. The contents of directories are empty. */
-const compress = (entries: ReadonlyArray<Prepared>, threads: Threads | undefined): Effect.Effect<ReadonlyArray<Packed>> => {
-  const contents = entries.map(({ content = noBytes }) => content)
+/** Compresses the contents of all entries. */
+const compress = (entries: ReadonlyArray<Prepared>, threads: Threads | undefined): Effect.Effect<ReadonlyArray<Prepared>> => {
+  const contents = entries.flatMap(({ content }) => (content === undefined ? [] : [content]))
+  if (contents.length === 0) return Effect.succeed(entries)
   const inThreads = threads === undefined ? Effect.succeed(undefined) : compressInThreads(contents, threads)
-  return Effect.flatMap(inThreads, (packed) => (packed === undefined ? Effect.forEach(contents, pack) : Effect.succeed(packed)))
+  return Effect.map(
+    Effect.flatMap(inThreads, (packed) => (packed === undefined ? Effect.forEach(contents, pack) : Effect.succeed(packed))),
+    (packed) => {
+      let next = 0
+      return entries.map(({ content, entry, name, packed: before }) => ({
+        name,
+        entry,
+        packed: content === undefined ? before : packed[next++]
+      }))
+    }
+  )
 }
 
 export class Writer {
@@ -156,8 +154,34 @@ export class Writer {
     )
   }
 
-  /** Reads some entries at a time, compresses them in threads, and encodes them in their order. */
+  /** Reads and compresses entries in threads, and encodes them in their order. */
   #parts(items: ReadonlyArray<Item>): Stream.Stream<Bytes<ArchiveError | Fault>, ArchiveError | Fault> {
+    if (items.length < minThreadedItems || !isNode) return this.#partsOf(items, [], undefined)
+    const { history } = this.#port
+    const lend = history?._tag === "Directory" ? history.lend : undefined
+    return Stream.unwrap(
+      Effect.map(sharedThreads, (threads) => {
+        if (lend === undefined) return this.#partsOf(items, [], threads)
+        const slices = Stream.range(0, Math.ceil(items.length / itemsPerOrder) - 1)
+        const packed = Stream.mapEffect(
+          slices,
+          (index) => {
+            const slice = items.slice(index * itemsPerOrder, (index + 1) * itemsPerOrder)
+            return Effect.map(packFiles(slice, lend, threads), (files) => [slice, files] as const)
+          },
+          { concurrency: threads.concurrency }
+        )
+        return Stream.flatMap(packed, ([slice, files]) => this.#partsOf(slice, files, threads))
+      })
+    )
+  }
+
+  /** Reads the items that have no packed file, some at a time. */
+  #partsOf(
+    items: ReadonlyArray<Item>,
+    files: ReadonlyArray<PackedFile | undefined>,
+    threads: Threads | undefined
+  ): Stream.Stream<Bytes<ArchiveError | Fault>, ArchiveError | Fault> {
     const gathered = Effect.fnUntraced({ self: this }, function* (from: number, next: number = from): Effect.fn.Return<
       readonly [Gathered, number] | undefined,
       ArchiveError | Fault
@@ -165,7 +189,9 @@ export class Writer {
       const entries: Array<Prepared> = []
       let bytes = 0
       for (; next < items.length && entries.length < entriesPerPart && bytes < bytesPerPart; next++) {
-        const prepared = yield* this.#prepare(items[next]!)
+        const item = items[next]!
+        const file = files[next]
+        const prepared = file === undefined ? yield* this.#prepare(item) : yield* this.#preparePacked(item, file)
         if (prepared === "large") break
         if (prepared === undefined) continue
         entries.push(prepared)
@@ -175,28 +201,23 @@ export class Writer {
       if (next > from) return [{ _tag: "Small", entries }, next]
       return next < items.length ? [{ _tag: "Large", item: items[next]! }, next + 1] : undefined
     })
-    const all = Stream.unfold(0, (from: number) => gathered(from))
-    const encoded = (threads: Threads | undefined) =>
-      Stream.map(
-        Stream.mapEffect(
-          all,
-          (some): Effect.Effect<Compressed> =>
-            some._tag === "Large"
-              ? Effect.succeed(some)
-              : Effect.map(compress(some.entries, threads), (packed) => ({ ...some, packed })),
-          { concurrency: threads?.concurrency ?? 1 }
-        ),
-        (some) => (some._tag === "Large" ? this.#large(some.item) : this.#encodeAll(some))
-      )
-    return items.length < minThreadedItems || !isNode ? encoded(undefined) : Stream.unwrap(Effect.map(sharedThreads, encoded))
+    const compressed = Stream.mapEffect(
+      Stream.unfold(0, (from: number) => gathered(from)),
+      (some): Effect.Effect<Gathered> =>
+        some._tag === "Large"
+          ? Effect.succeed(some)
+          : Effect.map(compress(some.entries, threads), (entries) => ({ _tag: "Small", entries })),
+      { concurrency: threads?.concurrency ?? 1 }
+    )
+    return Stream.map(compressed, (some) => (some._tag === "Large" ? this.#large(some.item) : this.#encodeAll(some.entries)))
   }
 
-  #encodeAll({ entries, packed }: Compressed & { readonly _tag: "Small" }): Bytes<ArchiveError> {
+  #encodeAll(entries: ReadonlyArray<Prepared>): Bytes<ArchiveError> {
     return Stream.flattenIterable(
       Stream.fromEffect(
         tryArchive(() => {
-          const parts = entries.flatMap(({ content, entry, name }, index) =>
-            content === undefined ? this.#directory(name, entry.mode) : this.#encode(entry, content, packed[index]!)
+          const parts = entries.flatMap(({ entry, name, packed }) =>
+            packed === undefined ? this.#directory(name, entry.mode) : this.#encode(entry, packed)
           )
           return parts.length === 0 ? [] : [Buffer.concat(parts)]
         })
@@ -213,7 +234,7 @@ export class Writer {
     const name = this.#nameOf(item)
     if (item.kind === "directory") {
       if (item.mode === undefined && !item.isEmpty) return Effect.succeed(undefined)
-      return Effect.succeed({ name: `${name}/`, entry: { name, mode: item.mode }, content: undefined })
+      return Effect.succeed({ name: `${name}/`, entry: { name, mode: item.mode } })
     }
     if (item.kind === "symlink") {
       return this.#counted(item, { name, mode: Format.linkType | 0o777 }, Buffer.from(item.target))
@@ -259,22 +280,30 @@ export class Writer {
     })
   }
 
+  #preparePacked(item: Item, packed: PackedFile): Effect.Effect<Prepared, ArchiveError> {
+    return tryArchive(() => {
+      const name = this.#nameOf(item)
+      this.#count(item, name, packed.size)
+      return { name, entry: { name, mode: modeOf(Format.fileType, packed.mode) }, packed }
+    })
+  }
+
   #directory(name: string, mode: number | undefined): ReadonlyArray<Uint8Array> {
     const entry = this.#entry({ name, mode: modeOf(Format.directoryType, mode) }, Format.stored, { isDirectory: true })
     return [this.#begin(entry), ...this.#done(entry)]
   }
 
-  #encode(made: EntryHead, content: Uint8Array, { bytes, crc }: Packed): ReadonlyArray<Uint8Array> {
-    const isPacked = bytes.length < content.length
+  #encode(made: EntryHead, { bytes, crc, size }: Packed): ReadonlyArray<Uint8Array> {
+    const isPacked = bytes.length < size
     const entry = this.#entry(made, isPacked ? Format.deflated : Format.stored)
     entry.crc = crc
-    entry.size = content.length
+    entry.size = size
     entry.packed = bytes.length
     return [this.#begin(entry), this.#data(bytes), ...this.#done(entry)]
   }
 
   #whole(made: EntryHead, content: Uint8Array): Effect.Effect<Uint8Array, ArchiveError> {
-    return Effect.flatMap(pack(content), (packed) => tryArchive(() => Buffer.concat(this.#encode(made, content, packed))))
+    return Effect.flatMap(pack(content), (packed) => tryArchive(() => Buffer.concat(this.#encode(made, packed))))
   }
 
   /** Encodes a large entry. The file is opened again, and may be small or gone by now. */
