@@ -1,4 +1,5 @@
 /** The table of the kinds of request, with one row per kind, for branches, leaves and replays. */
+import { createWith } from "./create.ts"
 import type { CreateMode, Efferent, FileSystemEntry, Terminal } from "./files.ts"
 
 interface Kind {
@@ -51,28 +52,14 @@ export const defined = (fields: object): object => {
   return out
 }
 
-type Constructor = new () => Record<string, unknown>
-
-/**
- * Returns a constructor of entries without the checks of their class. V8 keeps the fields of its objects inside them, unlike
- * the fields of an `Object.create`.
- */
-const makeConstructor = <A>({ fields, prototype }: EntryClass<A>): Constructor => {
-  const tag = fields._tag.schema.literal
-  function UncheckedEntry(this: Record<string, unknown>): void {
-    this["_tag"] = tag
-  }
-  UncheckedEntry.prototype = prototype
-  return UncheckedEntry as unknown as Constructor
-}
-
-const constructors = new Map<unknown, Constructor>()
+const tags = new Map<unknown, string>()
 
 /** Creates an entry. The fields are valid by construction, so no schema checks them. Omits fields that are `undefined`. */
 export const make = <A extends FileSystemEntry>(type: EntryClass<A>, fields: Fields<Omit<A, "_tag">>): A => {
-  let create = constructors.get(type)
-  if (create === undefined) constructors.set(type, (create = makeConstructor(type)))
-  const entry = new create()
+  let tag = tags.get(type)
+  if (tag === undefined) tags.set(type, (tag = type.fields._tag.schema.literal))
+  const entry = createWith(type.prototype as object)
+  entry["_tag"] = tag
   const given = fields as Record<string, unknown>
   for (const name in given) if (given[name] !== undefined) entry[name] = given[name]
   return entry as unknown as A
