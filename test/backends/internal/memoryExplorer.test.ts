@@ -15,6 +15,7 @@ import type { FsPath } from "../../../src/model/FsPath.ts"
 import { type Backend, type Child, portable } from "../../../src/port/Backend.ts"
 import { type Explorer, inWalkOrder, type Visit } from "../../../src/port/explorer.ts"
 import * as Session from "../../../src/workspace/Session.ts"
+import { performed } from "../../performed.ts"
 import { content } from "../../runtime/searched.ts"
 import { runStep, Step } from "./memoryModel.ts"
 
@@ -209,6 +210,20 @@ describe("glob in memory", () => {
       )
       assert.deepStrictEqual(found.slice(0, 2), ["a", "b"])
       assert.deepStrictEqual((yield* fs.grep("foo")).matches.length, 2)
+    })
+  )
+})
+
+describe("a file that was read whole", () => {
+  it.effect("keeps the version of the bytes that were read, even if the file is replaced afterwards", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make({ tree: { a: "old" } })
+      const read = performed(port, { _tag: "Read", path: "a" as FsPath, maxBytes: 100 })
+      const [whole, other] = [yield* read, yield* read]
+      const expected = yield* other!.version!
+      yield* port.write<never, never>("a" as FsPath, new TextEncoder().encode("new"), "replace")
+      assert.strictEqual(new TextDecoder().decode(whole!.bytes), "old")
+      assert.strictEqual(yield* whole!.version!, expected)
     })
   )
 })
