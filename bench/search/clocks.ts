@@ -1,4 +1,4 @@
-/** Measures how much of the processors we used, and how much other processes used meanwhile. */
+/** Measures how much of the processors and of the memory we used, and how much other processes used meanwhile. */
 import { readdirSync, readFileSync } from "node:fs"
 
 /** The milliseconds of one unit in /proc/stat. */
@@ -28,17 +28,27 @@ const statOf = (pid: string): ReadonlyArray<string> => {
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ")
 }
 
-/** Returns the time of the child processes that run, such as the search processes of this library. */
+/** Returns the identifiers of the child processes that run, such as the search processes of this library. */
+const runningChildren = (): ReadonlyArray<string> =>
+  listed("/proc/self/task").flatMap((thread) =>
+    (read(`/proc/self/task/${thread}/children`) ?? "").split(" ").filter((pid) => pid !== "")
+  )
+
+/** Returns the time of the child processes that run. */
 const running = (): number => {
   let ticks = 0
-  for (const thread of listed("/proc/self/task")) {
-    for (const pid of (read(`/proc/self/task/${thread}/children`) ?? "").split(" ")) {
-      if (pid === "") continue
-      const fields = statOf(pid)
-      ticks += Number(fields[11] ?? 0) + Number(fields[12] ?? 0)
-    }
+  for (const pid of runningChildren()) {
+    const fields = statOf(pid)
+    ticks += Number(fields[11] ?? 0) + Number(fields[12] ?? 0)
   }
   return ticks * tick
+}
+
+/** Returns the sum of the largest resident sizes of the child processes that run, in MiB. */
+export const childrenPeakMiB = (): number => {
+  let kib = 0
+  for (const pid of runningChildren()) kib += Number(/^VmHWM:\s*(\d+)/m.exec(read(`/proc/${pid}/status`) ?? "")?.[1] ?? 0)
+  return kib / 1024
 }
 
 /** Returns the time of the child processes, also of those that have ended. */

@@ -21,8 +21,8 @@ npm run bench -- search --clean`
 const one = fileURLToPath(new URL("one.ts", import.meta.url))
 
 /** Returns the last line of our own process, or nothing if it failed and printed the reason itself. */
-const answered = (...args: ReadonlyArray<string>): unknown => {
-  const child = spawnSync(process.execPath, ["--expose-gc", "--max-old-space-size=12288", one, ...args], {
+const answered = (options: ReadonlyArray<string>, ...args: ReadonlyArray<string>): unknown => {
+  const child = spawnSync(process.execPath, ["--expose-gc", ...options, one, ...args], {
     encoding: "utf8",
     maxBuffer: 2 ** 28,
     stdio: ["ignore", "pipe", "inherit"],
@@ -33,12 +33,12 @@ const answered = (...args: ReadonlyArray<string>): unknown => {
 
 /** Runs one process for the times, then one for the memory of each correct peer that works in its own process. */
 const run: Growth.Run = (table, files, tree, ...ids) => {
-  const result = answered(table.id, `${files}`, tree, "time", ...ids) as Result | undefined
+  const result = answered(["--max-old-space-size=12288"], table.id, `${files}`, tree, "time", ...ids) as Result | undefined
   if (result === undefined) return undefined
   const inside = (id: string) => !/^(npm-)?rg1?$/.test(id)
   const rows = result.rows.map((row) => {
     const memory =
-      row.timing !== undefined && inside(row.id) ? answered(table.id, `${files}`, tree, "memory", row.id) : undefined
+      row.timing !== undefined && inside(row.id) ? answered([], table.id, `${files}`, tree, "memory", row.id) : undefined
     return typeof memory === "number" ? { ...row, memory } : row
   })
   return { ...result, rows }

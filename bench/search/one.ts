@@ -3,6 +3,7 @@
  * With a peer's name after `memory`, the result is the memory of that peer, which needs its own process.
  */
 import * as Agree from "./agree.ts"
+import { childrenPeakMiB } from "./clocks.ts"
 import * as Corpus from "./corpus.ts"
 import * as Measure from "./measure.ts"
 import type { Peer } from "./peer.ts"
@@ -57,7 +58,7 @@ const timed = async (): Promise<Result> => {
   return { id: table.id, results, size, left: left.size, idle, rows }
 }
 
-/** Returns the MiB beyond those of the process before it opened anything. */
+/** Returns the MiB of this process beyond those before it opened anything, and all MiB of its search processes. */
 const needed = async (): Promise<number> => {
   globalThis.gc?.()
   const before = process.memoryUsage().rss
@@ -65,8 +66,9 @@ const needed = async (): Promise<number> => {
   const peer = peers.find(({ id }) => id === ids[0])!
   for (let i = 0; i < 3; i++) await peer.run()
   const high = process.resourceUsage().maxRSS * 1024
+  const children = childrenPeakMiB()
   await close()
-  return Math.max(0, high - before) / 1024 ** 2
+  return Math.max(0, high - before) / 1024 ** 2 + children
 }
 
 console.log(JSON.stringify(await (mode === "memory" ? needed() : timed())))

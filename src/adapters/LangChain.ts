@@ -80,8 +80,8 @@ interface Config {
 }
 
 /**
- * Makes the tools of one session. They use the services of this effect, and work until the scope of the services closes. A call
- * that fails throws an error whose message tells the model what to do next. Dies if `options.tools` names an unknown tool.
+ * Makes the tools of one session. The tools use the services of this effect, and work until the scope of the services closes. A
+ * call that fails throws an error whose message tells the model what to do next. Dies if `options.tools` names an unknown tool.
  *
  * @example
  * ```ts

@@ -97,7 +97,7 @@ const open = Effect.fnUntraced(function* (options: McpFilesystemOptions) {
 /**
  * Provides the files of the server to which an `McpClient` of effect is connected, over any transport.
  *
- * The server never sees a path outside the root. It follows symlinks itself, so each path is resolved by the server
+ * The server never sees a path outside the root. The server follows symlinks itself, so each path is resolved by the server
  * before it is used, and a path that leads through a symlink is refused. Another program that makes a symlink between
  * the check and the use can redirect a call to another directory that the server allows.
  *

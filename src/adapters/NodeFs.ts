@@ -2,7 +2,7 @@
  * The interface of `node:fs` over any Filesystem, for programs that take an `fs` object: isomorphic-git, fast-glob, webpack.
  *
  * "/" is the root of the filesystem, and also the current directory. Errors have the code, errno, syscall, path and message
- * of Node's errors. Their `cause` is the error of this library. A path that leads above the root fails with EACCES.
+ * of Node's errors. The `cause` of such an error is the error of this library. A path that leads above the root fails with EACCES.
  *
  * @since 0.1.0
  */
@@ -130,8 +130,9 @@ export const promises = (options?: NodeFsOptions): Effect.Effect<Promises, never
   Effect.map(make(options), (fs) => fs.promises)
 
 /**
- * Returns the synchronous calls of `node:fs`. They work on backends that answer at once, such as InMemory. On other
- * backends they fail with ENOSYS. On a recorded backend in memory, a change that fails with ENOSYS may still take effect.
+ * Returns the synchronous calls of `node:fs`. The calls work on backends that answer at once, such as InMemory. On
+ * other backends the calls fail with ENOSYS. On a recorded backend in memory, a change that fails with ENOSYS may still take
+ * effect.
  *
  * @category constructors
  * @since 0.1.0

@@ -1,6 +1,6 @@
 /**
  * Tools for OpenAI's Responses API (npm package `openai`): function tools, and the calls `apply_patch` and `shell`. Policies,
- * settings and events apply to all of them.
+ * settings and events apply to all these tools.
  *
  * @since 0.1.0
  */
@@ -189,7 +189,8 @@ const runShell = async (
 }
 
 /**
- * Makes the tools of one session. They use the services of this effect, and work until the scope of the services closes. Dies if
+ * Makes the tools of one session. The tools use the services of this effect, and work until the scope of the services closes.
+ * Dies if
  * `options.tools` names an unknown tool.
  *
  * @example

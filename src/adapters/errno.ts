@@ -1,6 +1,6 @@
 /**
  * Converts errors of this library to the errors that Node's `fs` throws: `code`, `errno`, `syscall`, `path`, `dest` and
- * Node's message. Error numbers are those of Linux on every system.
+ * Node's message. The values of `errno` are the numbers of Linux on every system.
  */
 import type { FsError } from "../model/FsError.ts"
 import { parse, uncreatable } from "../model/FsPath.ts"

@@ -21,8 +21,8 @@ const surroundingContext = Effect.map(Effect.context<never>(), Context.omit(Trac
 /**
  * Captures the surrounding services, and returns a function that runs effects with them.
  *
- * The effects run in the asynchronous context of this call, not in that of the foreign program. So they also work in a
- * program that blocks timers in its own asynchronous context, as just-bash does.
+ * The effects run in the asynchronous context of this call, not in that of the foreign program. So the effects also work in
+ * a program that blocks timers in its own asynchronous context, as just-bash does.
  */
 export const runner: Effect.Effect<Run> = Effect.map(surroundingContext, (services): Run => {
   const outside: <A>(start: () => A) => A = isNode

@@ -69,7 +69,7 @@ const outputOf = (definition: AnyDefinition<unknown>) => {
   })
 }
 
-/** Makes the tools of a list as one session. They share the record of the file versions that the session has read. */
+/** Makes the tools of a list as one session. The tools share the record of the file versions that the session has read. */
 export const bindTools = <T extends AnyDefinition<unknown>>(
   definitions: ReadonlyArray<T>,
   isReadOnly = false

@@ -42,7 +42,8 @@ export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
   /** The name of the workspace, for the instructions. @default none */
   readonly workspace?: string | undefined
   /**
-   * Custom tools, served in addition to `tools`. The services that they need become requirements of the server. @default none
+   * Custom tools, served in addition to `tools`. The services that these tools need become requirements of the server. @default
+   * none
    */
   readonly extra?: ReadonlyArray<T> | undefined
   /** A layer that registers further tools, resources or prompts on effect/ai's McpServer. @default nothing */

@@ -1,5 +1,5 @@
 /**
- * Two tools that run programs next to the files: `shell` and `eval`. They can be combined with `FilesystemToolkit` or
+ * Two tools that run programs next to the files: `shell` and `eval`. The tools can be combined with `FilesystemToolkit` or
  * `VfsToolkit`.
  *
  * @since 0.1.0

@@ -25,7 +25,8 @@ export {
    */
   four as fourTools,
   /**
-   * The tools `shell` and `eval`. The section of a container has them in addition to `sevenTools`. They need a Sandbox, which the
+   * The tools `shell` and `eval`. The section of a container has these tools in addition to `sevenTools`. These tools need a
+   * Sandbox, which the
    * `layer` of a FilesystemSection can provide.
    *
    * @since 0.1.0

@@ -269,8 +269,8 @@ const replaceTrees = (port: Backend, { after, before, places }: ChangeTrees): Ef
   const contents = new Map(places.map(({ at, pathChange }) => [at, pathChange.after]))
   const content = (path: FsPath.FsPath) => Effect.succeed(contents.get(path)!)
   const replaced = Effect.mapError(runTransaction<never>(port, { before, after, content }), mismatchToFault)
-  // The transaction moves old files aside, as an overwrite does. Without permission to delete, it removes no file, because
-  // removals were refused before.
+  // The transaction moves old files aside, as an overwrite does. Without permission to delete, the transaction removes no file,
+  // because removals were refused before.
   return port.rules?.permits?.("delete") === false ? Effect.provideService(replaced, TakingBack, true) : replaced
 }
 

@@ -106,7 +106,7 @@ export interface Definition<Name extends string, Params extends Schema.Struct.Fi
   /** Returns the paths that the call may touch, for policies. If an argument is not a valid path, the call fails. */
   readonly touches: (params: Schema.Struct<Params>["Type"], call: Call) => Effect.Effect<ReadonlyArray<Touch>, ToolFailure>
   readonly handle: (params: Schema.Struct<Params>["Type"], call: Call) => Effect.Effect<Answer<Value["Type"]>, ToolFailure, R>
-  /** Returns the images of the value. A model sees them as images and not as text. */
+  /** Returns the images of the value. A model sees these images as images and not as text. */
   readonly images?: (value: Value["Type"]) => ReadonlyArray<Image>
   /** Returns the file that an MCP server embeds in the result as a resource. Takes the value and the message of the result. */
   readonly attachment?: (value: Value["Type"], message: string) => Attachment | undefined

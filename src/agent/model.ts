@@ -44,7 +44,7 @@ export interface RunContext {
   readonly budgetTracker: Option.Option<BudgetTracker>
   /**
    * The filesystem of the tool's section or, if the section has none, of the prompt, with the policies applied. In `Run.context`,
-   * it is the filesystem that `Prompt.filesystem` returns, without policies.
+   * this property is the filesystem that `Prompt.filesystem` returns, without policies.
    */
   readonly filesystem: Option.Option<Algebra>
 }

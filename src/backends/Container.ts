@@ -1,8 +1,8 @@
 /**
  * A container with a workspace: a Filesystem of its files, and a Sandbox that runs commands in the container.
  *
- * The engine is podman, docker or nerdctl. By default, the container has no network, privileges or capabilities. It runs as
- * an unprivileged user with limits on memory, processors and processes.
+ * The engine is podman, docker or nerdctl. By default, the container has no network, privileges or capabilities. The container
+ * runs as an unprivileged user with limits on memory, processors and processes.
  *
  * The container is removed when the scope closes or this process is killed. If a program in the container prevents the
  * removal, the next Container of the same engine removes the container.

@@ -18,7 +18,7 @@
  *   server can lead a call outside the root, if it replaces a directory with a link during the call.
  * - Preconditions are atomic within one filesystem. Another program can change the file between the check and the write.
  * - The server must speak version 3 of the protocol, as all common servers do, and its names must be case-sensitive.
- * - A server without `posix-rename@openssh.com` cannot replace a file: the write fails with Unsupported, unless
+ * - A server without `posix-rename@openssh.com` cannot replace a file in one step: the write fails with Unsupported, unless
  *   `unsafeReplace` is true. Such a server cannot make links either.
  * - An append larger than one request (255 KiB with OpenSSH) copies the file. If another program appends during the copy, the
  *   change of size or time reveals it, and the append starts again. A change immediately before the replacement is not detected.

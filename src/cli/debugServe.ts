@@ -111,7 +111,9 @@ const announceUrl = Effect.fnUntraced(function* (url: string) {
   yield* json ? write(`${JSON.stringify({ url })}\n`) : warn(`The debug view is at ${url} (Ctrl-C ends it)`)
 })
 
-/** Tests whether `--store` names a store of workspaces. Without `--workspace`, it may also name a directory of snapshots. */
+/**
+ * Tests whether `--store` names a store of workspaces. Without `--workspace`, the flag may also name a directory of snapshots.
+ */
 const isStore = Effect.fnUntraced(function* (store: string) {
   const { directory } = yield* Screen
   return isStoreUrl(store) || existsSync(join(resolve(directory, store), "format.json"))

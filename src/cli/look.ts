@@ -86,7 +86,7 @@ const letters = { Added: "A", Modified: "M", Removed: "D" } as const
 
 const colors = { Added: "green", Modified: "yellow", Removed: "red" } as const
 
-/** Formats a path. A name that is not valid text is represented as a NUL followed by its bytes in hexadecimal. */
+/** Formats a path. The bytes of a name that is not valid text are in `path` as a NUL with hexadecimal digits. */
 export const formatPath = (path: string): string =>
   path
     .split("/")

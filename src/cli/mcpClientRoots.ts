@@ -56,8 +56,8 @@ interface ServedRoots {
 }
 
 /**
- * Returns the names of the offered tools. Loads the tools, so this function is used only for an unusual command line. Fails
- * if the command line is invalid.
+ * Returns the names of the offered tools, and a tool that the roots cannot change. Loads the tools, so this function is used only
+ * for an unusual command line. Fails if the command line is invalid.
  */
 export const offeredTools = Effect.fnUntraced(function* (quick: McpArguments, version: string) {
   const screen = yield* Screen

@@ -24,7 +24,10 @@ const postgresPassword = Config.option(Config.Redacted("PGPASSWORD"))
 
 type Services = BlobStore | HeadStore
 
-/** An opener of stores. It or its layer fails with `missing` if there is no store, unless `create` is true or a bucket is the store. */
+/**
+ * An opener of stores. The opener or its layer fails with `missing` if there is no store, unless `create` is true or a bucket
+ * is the store.
+ */
 interface Opener {
   (create: boolean): Effect.Effect<Layer.Layer<Services, StoreError>, Complaint | StoreError>
 }

@@ -18,7 +18,8 @@ import { type MountFlag, program, Settings } from "./settings.ts"
 import { workspaceLayer } from "./workspace.ts"
 import { misplacedFlags, toRoot } from "./workspaceRoot.ts"
 
-// The flags that all commands share. They are separate from the settings, because the settings can also be made without flags.
+// The flags that all commands share. The flags are separate from the settings, because the settings can also be made without
+// flags.
 
 export const baseCommand = Command.make(program).pipe(
   Command.withSharedFlags({

@@ -5,7 +5,7 @@ import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import { userInfo } from "node:os"
 
-/** Reads a variable. Returns `undefined` if it is missing or invalid. */
+/** Reads a variable. Returns `undefined` if the variable is missing or invalid. */
 export const configured = <A>(config: Config.Config<Option.Option<A>>): Effect.Effect<A | undefined> =>
   Effect.map(Effect.orElseSucceed(config, Option.none<A>), Option.getOrUndefined)
 
@@ -26,7 +26,7 @@ const natsVariables = Effect.all({
 
 /**
  * Reads the credentials for `nats://`. With a user, `secret` is the password, and otherwise the token. Without `secret`, reads
- * them from the variables of NATS's own tools. Returns `undefined` if there are none, or if the user has no password.
+ * the credentials from the variables of NATS's own tools. Returns `undefined` if there are none, or if the user has no password.
  */
 export const readNatsCredentials = (secret: Redacted.Redacted | undefined) =>
   Effect.map(natsVariables, ({ password: ownPassword, token: ownToken, user }) => {

@@ -1,6 +1,6 @@
 /**
  * Functions that read a dump: the sessions in a `.jsonl` file and the files in its archive. The functions work without a server
- * and without the definitions of the slices. Most of them return the plain JSON of `Model`.
+ * and without the definitions of the slices. Most functions return the plain JSON of `Model`.
  *
  * The path of a dump is the path of its `.jsonl` file, of its `.fs.zip` file, or of a directory of dumps. A directory means its
  * newest dump. These functions never write a file.
@@ -136,8 +136,8 @@ export const items = (
   withSessions(path, ({ sessions }) => Opened.sliceOf(sessions, slice, options.session)?.all ?? [])
 
 /**
- * Returns the calls of tools (`ToolEvents.log`), and the other log items with a time, of all sessions. The oldest comes first, and
- * calls without a time come last.
+ * Returns the calls of tools (`ToolEvents.log`), and the other log items with a time, of all sessions. The oldest comes first,
+ * and calls without a time come last.
  *
  * @since 0.1.0
  */

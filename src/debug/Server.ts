@@ -1,7 +1,7 @@
 /**
  * The server of the debug view, which shows a dump, a workspace or a store as a page and through an HTTP API. The server listens
- * only on a loopback address, and refuses requests that name another address. It changes no files of the source, except that it
- * settles the transaction of a killed process.
+ * only on a loopback address, and refuses requests that name another address. The server changes no files of the source, except
+ * that it settles the transaction of a killed process.
  *
  * @since 0.1.0
  */

@@ -30,10 +30,10 @@ export interface Store {
 const maxCachedTrees = 8
 /** The number of heads to keep for each workspace, including the current head. */
 const maxSeenHeads = 50
-/** The number of workspaces whose snapshots are listed, those with the newest commits first. */
+/** The number of workspaces whose snapshots are listed: those with the newest commits. */
 const maxWorkspacesWithSnapshots = 50
 
-/** The number of workspaces to show, those with the newest commits. */
+/** The number of workspaces to show: those with the newest commits. */
 const maxWorkspaces = 1000
 
 /** The time for which requests share one reading of the heads. */
@@ -192,7 +192,7 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
         [...shown],
         (workspace) =>
           Effect.map(
-            // A damaged head must not hide the changes of the others, so it counts as missing here.
+            // A damaged head counts as missing here, so that it does not hide the changes of other workspaces.
             Effect.catchIf(
               heads.get(workspace),
               ({ reason }) => reason === "corrupt",

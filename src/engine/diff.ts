@@ -358,8 +358,8 @@ const range = (start: number, lines: number): string =>
   lines === 0 ? `${start},0` : lines === 1 ? `${start + 1}` : `${start + 1},${lines}`
 
 /**
- * Formats a file header as git does: quotes a name that contains a quotation mark or a backslash, and adds a tab after a
- * name that contains a space.
+ * Formats a file header that `git apply` accepts. Quotes a name that contains a quotation mark or a backslash, and adds a tab
+ * after a name that contains a space.
  */
 const header = (sign: string, side: string, path: string): string => {
   const name = `${side}/${path}`

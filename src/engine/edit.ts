@@ -135,9 +135,9 @@ export const splice = function* (
  * @since 0.1.0
  */
 export interface Edit {
-  /** The text to replace. It must occur in the file. An LF also matches CRLF, unless the text contains a CR. */
+  /** The text to replace. The text must occur in the file. An LF also matches CRLF, unless the text contains a CR. */
   readonly oldText: string
-  /** The replacement. It takes the line endings of the replaced text, unless `oldText` contains a CR. */
+  /** The replacement. The replacement takes the line endings of the replaced text, unless `oldText` contains a CR. */
   readonly newText: string
   /**
    * The matches to replace. `unique` requires exactly one match, `first` replaces the first match, and `all` replaces

@@ -33,7 +33,7 @@ import { expandGlob, MalformedGlob, parse, unitsOf } from "./syntax.ts"
 // An automaton runs the regular expressions that picomatch generates for extglobs and other rare globs, in bounded time.
 //
 // The automaton follows all paths through the expression at the same time, and evaluates each lookahead once per position.
-// It tests only whole texts, so the order of alternatives and the capture groups do not matter.
+// The automaton tests only whole texts, so the order of alternatives and the capture groups do not matter.
 //
 // A pattern with syntax that picomatch does not generate (backreferences, lookbehind) is not a glob.
 

@@ -251,8 +251,8 @@ const notBlank = function* (lines: ReadonlyArray<string>, first: number): Steps<
 /**
  * Returns the lines of the file. For a large file, returns only the lines around an anchor.
  *
- * The anchor is where the longest sought line first occurs. If it does not occur, the anchor is where one of its longest
- * words first occurs, or else the start of the file.
+ * The anchor is where the longest sought line first occurs. If this line does not occur, the anchor is where one of its
+ * longest words first occurs, or else the start of the file.
  */
 const linesOf = function* (text: string, sought: Sought): Steps<Lines> {
   if (text.length <= maxUnits && !hasMoreLines(text, maxLines)) {

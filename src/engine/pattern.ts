@@ -45,7 +45,7 @@ type Node =
   | { readonly _tag: "Repeat"; readonly part: Node; readonly min: number; readonly max: number }
 
 const unknown: Node = { _tag: "Unknown" }
-/** The node of an assertion. It matches the empty text, so the parts before and after it are adjacent. */
+/** The node of an assertion. An assertion matches the empty text, so the parts before and after it are adjacent. */
 const emptyText: Node = { _tag: "Text", texts: [""] }
 
 const unique = (texts: Texts): Texts => [...new Set(texts)]
@@ -122,7 +122,7 @@ interface Known {
   readonly exact?: Texts | undefined
   readonly starts?: Texts | undefined
   readonly ends?: Texts | undefined
-  /** Texts such that every match contains at least one of them. Absent if `exact` implies them. */
+  /** Texts such that every match contains at least one of them. Absent if `exact` implies these texts. */
   readonly needles?: Texts | undefined
 }
 

@@ -56,6 +56,7 @@ const readByHandle = (port: Backend, at: FsPath, maxBytes: number): Effect.Effec
 
 /**
  * Returns the stat of a path in the fastest way that the backend offers. Some backends read synchronously in this call.
+ * Returns `undefined` for a missing path.
  */
 export const statAt = (port: Backend, path: FsPath): Effect.Effect<FileStat | undefined, Fault> => {
   const perform = performing(port, "Stat")

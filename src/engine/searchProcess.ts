@@ -1,5 +1,5 @@
 /**
- * The program of a search process. It walks directories, matches their names against the patterns, and searches their
+ * The program of a search process. The process walks directories, matches their names against the patterns, and searches their
  * files.
  *
  * Each directory that the process reads is its working directory, so a name without a slash cannot lead outside. The
@@ -123,7 +123,7 @@ const readIgnoreFile = (name: string, refuseHardlinks: boolean, depth: number): 
   }
 }
 
-/** The maximum number of entries of a directory. Larger directories are left to the parent, which reads them in slices. */
+/** The maximum number of entries of a directory. Larger directories are left to the parent process. */
 const maxEntries = 4096
 /** The maximum number of directories whose states are kept for later jobs. */
 const maxStates = 8192

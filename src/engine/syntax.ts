@@ -361,7 +361,7 @@ type Segments = ReadonlyArray<ReadonlyArray<Element> | undefined>
 
 interface Glob {
   readonly rows: ReadonlyArray<Segments> | undefined
-  /** The leading literal segments. A wide pattern can match only below them. */
+  /** The leading literal segments. A wide pattern can match only below these segments. */
   readonly prefix: ReadonlyArray<string>
   /** True if, as in picomatch, a path that is literally equal to the pattern must also match. */
   readonly matchesItself: boolean

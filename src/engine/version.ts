@@ -5,7 +5,7 @@ import { type Hasher, hasher, sha256 } from "../runtime/hash.ts"
 
 const blockSize = 512 * 1024
 
-/** The number of bytes that are hashed between two yields to other fibers. Hashing them takes about 4 ms. */
+/** The number of bytes that are hashed between two yields to other fibers. Hashing this number of bytes takes about 4 ms. */
 const bytesPerYield = 4 * 1024 * 1024
 
 export const ofBytes: (bytes: Uint8Array) => string = sha256

@@ -30,7 +30,7 @@ export interface DirectoryState {
 export class Directory implements Visit, DirectoryState {
   readonly above: Directory | undefined
   /**
-   * The directory whose items contain this directory. It is not the parent if a search process has decided the
+   * The directory whose items contain this directory. The container is not the parent if a search process has decided the
    * directories in between.
    */
   readonly container: Directory | undefined

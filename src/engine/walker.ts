@@ -30,8 +30,8 @@ const maxEmitted = 4096
 /**
  * The limits on directories that are read but whose results are not emitted yet.
  *
- * Above `nearAheadLimit`, the walk reads ahead only near the current directory. Above `farAheadLimit`, it does not read
- * ahead. 64 children count as one directory.
+ * Above `nearAheadLimit`, the walk reads ahead only near the current directory. Above `farAheadLimit`, the walk does not
+ * read ahead. 64 children count as one directory.
  */
 const nearAheadLimit = 16384
 const farAheadLimit = 65536
@@ -51,12 +51,19 @@ const busyThreshold = 96
 const maxKeptListing = 65_536
 
 /**
- * The number of directories that this thread reads before search processes take over. It is smaller if the processes are
- * already running.
+ * The number of directories that this thread reads before search processes take over. The number is smaller if the processes
+ * are already running.
  */
 const directoriesBeforeWarmProcesses = 24
 const directoriesBeforeColdProcesses = 128
 const maxDirectoriesPerJob = 64
+/**
+ * While more than `treeAheadLimit` directories wait to be emitted, a job gets at most `maxDirectoriesPerNearJob` directories.
+ * All processes then work near the current directory. Otherwise each process would finish a distant subtree of its own, and
+ * the walk would keep the results.
+ */
+const treeAheadLimit = 1024
+const maxDirectoriesPerNearJob = 4
 /**
  * The maximum work of a job. One directory, one searched file and eight entries each count as 1. The first jobs end
  * early, so that all processes get directories.
@@ -175,7 +182,7 @@ export class Walker<A> {
     return undefined
   }
 
-  /** Reports an unreadable directory. A search skips it, unless the whole backend is unavailable. */
+  /** Reports an unreadable directory. A search skips the directory, unless the whole backend is unavailable. */
   #reportUnreadable({ path }: Directory, fault: Fault): SkippedEntry | Fault {
     if (!this.#plan.isSearch || (fault._tag === "Unavailable" && fault !== changed)) return located(fault, path)
     return new SkippedEntry(path, "unreadable", walkSortKey(path, "directory"))
@@ -215,7 +222,8 @@ export class Walker<A> {
     if (trees === undefined) return false
     const room = trees.room()
     if (room > 0) {
-      const wanted = this.#takeUnread(room * maxDirectoriesPerJob, 1, ({ isUnusual }) => !isUnusual)
+      const perJob = this.#ahead < treeAheadLimit ? maxDirectoriesPerJob : maxDirectoriesPerNearJob
+      const wanted = this.#takeUnread(room * perJob, 1, ({ isUnusual }) => !isUnusual)
       const size = Math.ceil(wanted.length / room)
       const first = this.#base.path === FsPathModule.root ? 0 : this.#base.path.length + 1
       const budget = this.#directoriesRead < maxDirectoriesPerJob ? firstJobBudget : jobBudget

@@ -432,7 +432,7 @@ export interface Algebra {
   readonly lines: (path: string) => Stream.Stream<string, StreamError | NotText>
 
   /**
-   * Creates or replaces a text file, and creates its missing parent directories.
+   * Creates, replaces or appends to a text file, as `mode` says. Creates missing parent directories by default.
    * @example
    * ```ts
    * yield* fs.write("docs/guide.md", "# Guide\n")
@@ -442,7 +442,7 @@ export interface Algebra {
    */
   readonly write: Versioning<[path: string, content: string], WriteOptions, WriteResult, WriteError>
   /**
-   * Creates or replaces a file of bytes, and creates its missing parent directories.
+   * Creates, replaces or appends to a file of bytes, as `mode` says. Creates missing parent directories by default.
    * @example
    * ```ts
    * const { bytesWritten } = yield* fs.writeBytes("logo.png", Uint8Array.of(0x89, 0x50, 0x4e, 0x47))

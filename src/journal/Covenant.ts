@@ -216,7 +216,7 @@ export interface RunOptions {
 }
 
 /**
- * Returns one daemon for each route, in order. The caller must start the daemons. They shut down when the scope closes.
+ * Returns one daemon for each route, in order. The caller must start the daemons. The daemons shut down when the scope closes.
  *
  * @since 0.1.0
  */

@@ -113,8 +113,8 @@ export const run = <E, R>(daemon: Effect.Effect<Daemon, E, R>): Effect.Effect<vo
   )
 
 /**
- * Runs a daemon for the lifetime of the layer. A failure after the start is reported in the journal and in the log, and does not end the
- * layer.
+ * Runs a daemon for the lifetime of the layer. A failure after the start is reported in the journal and in the log, and does
+ * not end the layer.
  *
  * @category layers
  * @since 0.1.0
@@ -125,7 +125,7 @@ export const layer = <E, R>(
   Layer.effectDiscard(Effect.flatMap(daemon, (daemon) => daemon.start))
 
 /**
- * Runs several daemons for the lifetime of the layer. They start in order and shut down in reverse order.
+ * Runs several daemons for the lifetime of the layer. The daemons start in order and shut down in reverse order.
  *
  * @since 0.1.0
  */

@@ -1,5 +1,5 @@
 /**
- * A leaf serves the requests of a journal with a filesystem. It reads requests, carries them out, and appends the answers.
+ * A leaf serves the requests of a journal with a filesystem. The leaf reads requests, carries them out, and appends the answers.
  * `make` and `layer` serve any filesystem; `posixFS`, `windowsFS`, `mockFS`, `s3FS` and `sftpFS` create the filesystem from
  * settings.
  *

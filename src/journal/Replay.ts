@@ -1,7 +1,7 @@
 /**
- * Functions on a recorded journal. They build the tree at any position, rerun the session on another backend, answer calls
- * from the recording, find drift, and undo changes. All functions read the journal as a stream and keep contents by reference.
- * Only `rerun` executes recorded requests, on the given filesystem.
+ * Functions on a recorded journal. The functions build the tree at any position, rerun the session on another backend, answer
+ * calls from the recording, find drift, and undo changes. All functions read the journal as a stream and keep contents by
+ * reference. Only `rerun` executes recorded requests, on the given filesystem.
  *
  * A change counts as made at the position of its answer. A journal of requests and answers does not show partial
  * changes of a failed call. `Journal.record` records each step, so its journal contains all changes.

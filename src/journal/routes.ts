@@ -17,7 +17,7 @@ export interface Routable {
 
 export interface DeclaredBranch {
   readonly name: string
-  /** The journal. It may contain entries of other types, which the covenant ignores. */
+  /** The journal. The journal may contain entries of other types, which the covenant ignores. */
   readonly journal: Scrivener<Routable>
   readonly produces: ReadonlyArray<string>
   readonly consumes: ReadonlyArray<string>

@@ -78,7 +78,7 @@ export class AccessDenied extends Schema.TaggedError<AccessDenied>("fs-algebra/A
 }
 
 /**
- * The error for a text that is not a valid path. For example, it climbs above the root, has control characters, or its
+ * The error for a text that is not a valid path. For example, the text climbs above the root, has control characters, or its
  * symlinks form a cycle.
  *
  * @category errors

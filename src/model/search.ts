@@ -8,7 +8,7 @@ export interface SearchPattern {
   readonly multiline: boolean
 }
 
-/** Literal texts. Each matching line contains at least one of them. With `fold`, ASCII letters match in either case. */
+/** Literal texts. Each matching line contains at least one of these texts. With `fold`, ASCII letters match in either case. */
 export interface Needles {
   readonly texts: ReadonlyArray<string>
   readonly fold: boolean

@@ -14,8 +14,8 @@ export class SessionError extends Schema.TaggedError<SessionError>("fs-algebra/S
    * - `duplicateSlice`: another slice of that name is installed
    * - `version`: a newer version of this library wrote the data
    * - `corrupt`: the data is damaged, or its items do not fit their schema
-   * - `unknown`: no snapshot has that id, or it belongs to another session
-   * - `invalid`: the id or name is not allowed
+   * - `unknown`: no snapshot or checkpoint has that id, or the snapshot belongs to another session
+   * - `invalid`: an id or a name is invalid, a checkpoint belongs to another session, or a file in the way is not a dump
    * - `outside`: a participant, which keeps state outside the slices, failed
    * - `io`: the disk failed
    */

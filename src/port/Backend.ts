@@ -1,8 +1,8 @@
 /**
  * The interface of a backend: seven primitive operations on validated paths.
  *
- * A primitive operation follows no symlink, does not recurse, and does not see the options of the call. It fails with a
- * plain `Fault`. The engine derives all other operations, once for all backends.
+ * A primitive operation follows no symlink, does not recurse, and does not see the options of the call. The operation fails with
+ * a plain `Fault`. The engine derives all other operations, once for all backends.
  *
  * The port laws check this contract:
  *

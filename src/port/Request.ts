@@ -35,8 +35,8 @@ export interface Whole {
   readonly stat: FileStat
   readonly bytes: Uint8Array
   /**
-   * True if the backend owns the bytes. The engine must not modify them, and must copy them before it returns them to a
-   * caller.
+   * True if the backend owns the bytes. The engine must not modify the bytes, and must copy the bytes before it returns them
+   * to a caller.
    */
   readonly isLent?: boolean
   readonly version?: Effect.Effect<string, Fault>

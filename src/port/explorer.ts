@@ -68,7 +68,7 @@ export type BatchSearchResult =
   | { readonly _tag: "Overrun"; readonly index: number }
   | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
 
-/** The report about `visits` and directories below them. `report` is `undefined` if no process could visit them. */
+/** The report about `visits` and directories below them. `report` is `undefined` if no process could visit these directories. */
 export interface TreeReading<V extends Visit> {
   readonly visits: ReadonlyArray<V>
   readonly report: TreeReport | undefined

@@ -38,7 +38,7 @@ class WireBytes extends Uint8Array {
   }
 }
 
-/** Returns the JSON of a message, and the bytes that belong to it. */
+/** Returns the JSON of a message, the bytes that belong to the message, and the number of these bytes. */
 export const toJson = (
   message: unknown
 ): { readonly json: string; readonly content: ReadonlyArray<Uint8Array>; size: number } => {

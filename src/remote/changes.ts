@@ -16,7 +16,7 @@ import { elapsedMillis, elapsedOf } from "../runtime/elapsed.ts"
 import { hasher } from "../runtime/hash.ts"
 import { rememberedMillis } from "./protocol.ts"
 
-/** The maximum number of answers that the server remembers. With more, it forgets the oldest. */
+/** The maximum number of answers that the server remembers. Beyond this number, the server forgets the oldest answers. */
 const maxRemembered = 100_000
 
 /** The maximum number of characters in all long answers together, such as the diffs of edits. */

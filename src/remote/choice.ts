@@ -3,7 +3,10 @@
 /** The name of the workspace, percent-encoded, because HTTP accepts only ASCII. */
 export const workspaceHeader = "fs-algebra-workspace"
 
-/** The lineage that the workspace had when the client connected. It changes if the workspace is deleted and created again. */
+/**
+ * The lineage that the workspace had when the client connected. The lineage changes if the workspace is deleted and created
+ * again.
+ */
 export const lineageHeader = "fs-algebra-lineage"
 
 /**

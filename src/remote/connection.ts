@@ -75,8 +75,8 @@ const forgotten: Fault = unavailable(
 )
 
 /**
- * The time, in milliseconds, after which the server may have forgotten the answer of a change. It is shorter than the time of the
- * server, because the repetition takes time too.
+ * The time, in milliseconds, after which the server may have forgotten the answer of a change. This time is shorter than the
+ * time of the server, because the repetition takes time too.
  */
 const repeatableMillis = rememberedMillis - 60_000
 

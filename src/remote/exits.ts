@@ -128,7 +128,7 @@ const makeCodecs = () =>
 
 let codecs: ReadonlyMap<unknown, unknown> | undefined
 
-/** Returns the codec of a message. Its results are those of `RpcSerialization.json.codecFor`. */
+/** Returns the codec of a message. The results of the codec are those of `RpcSerialization.json.codecFor`. */
 export const codecFor: RpcSerialization.CodecFor = (schema) => {
   codecs ??= makeCodecs()
   return (

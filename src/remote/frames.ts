@@ -111,7 +111,7 @@ export const withContents = (socket: Socket.Socket): Socket.Socket => ({
  */
 const oneAtATime = (socket: Socket.Socket): Socket.Socket => {
   let semaphore = Semaphore.makeUnsafe(1)
-  // A write that begins after a connection was lost may never end. It must not block the writes to the next connection.
+  // A write that begins after a connection was lost may never end. Such a write must not block the writes to the next connection.
   const renew = Effect.sync(() => void (semaphore = Semaphore.makeUnsafe(1)))
   return {
     ...socket,
@@ -198,8 +198,8 @@ class Incomplete {
 const minReleased = 16 * 1024
 
 /**
- * Releases received bytes whose content has been copied. V8 counts their memory like its own heap, and would otherwise collect the
- * whole heap often while a stream arrives.
+ * Releases received bytes whose content has been copied. V8 counts their memory like its own heap, and would otherwise collect
+ * the whole heap often while a stream arrives.
  */
 const release = (bytes: Uint8Array): void => {
   const { buffer } = bytes
@@ -305,7 +305,7 @@ export interface Options {
   readonly separatesContent?: boolean
   /** True if nobody else uses the received bytes. The parser then releases them as soon as it has copied them. */
   readonly ownsInput?: boolean
-  /** Called when the peer sends a message that is not a frame. */
+  /** Receives the error when the peer sends a message that is not a frame. */
   readonly onBroken?: (error: Error) => void
 }
 

@@ -44,7 +44,7 @@ const rulesOf = (info: Info): Rules => ({
 const makePieces = <E>(send: (bytes: Uint8Array) => Effect.Effect<void, E>) => {
   let piece: Uint8Array | undefined
   let used = 0
-  /** The size of the next piece. It grows with the stream, because many short or slow streams may be open. */
+  /** The size of the next piece. The size grows with the stream, because many short or slow streams may be open. */
   let capacity = 0
   const reserve = (length: number): Uint8Array => {
     const size = used + length

@@ -155,7 +155,7 @@ export const handlers = (
   const handles = new Map<string, Handle>()
   /** The segments that listings have shown and that no caller can write. */
   const keys = new Recent()
-  /** The entries that clients have created. A client may remove them again when its call fails. */
+  /** The entries that clients have created. A client may remove these entries again when its call fails. */
   const created = new Recent()
 
   const limitsOf = (limits: CallLimits | undefined): LimitsShape => lowerLimits(base, limits)

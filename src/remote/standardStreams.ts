@@ -48,8 +48,8 @@ const startProgram = ([program, ...args]: readonly [string, ...ReadonlyArray<str
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     messages = (messages + text).slice(-maxShownCharacters)
   })
-  // The stream does not end with the output of the program. It ends when the program ends, with an error that has the exit code
-  // and the last messages.
+  // The stream does not end with the output of the program. The stream ends when the program ends, with an error that has the
+  // exit code and the last messages.
   const duplex = new (streams().Duplex)({
     read: () => void child.stdout.resume(),
     // A program that stops reading is about to end. The error at its end says more than this error.

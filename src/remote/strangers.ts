@@ -57,7 +57,7 @@ const guardReader = (reader: Socket.Reader, connection: NodeHttp.IncomingMessage
         if (messages.some((message) => hasToken(message, isAuthorized))) stop()
       }
     } catch {
-      // Ignore a message that cannot be parsed. The server refuses it.
+      // Ignore a message that cannot be parsed. The server refuses such a message.
     }
   }
   return {

@@ -1,8 +1,8 @@
 /**
  * The stores in which repositories keep their blobs and heads.
  *
- * All stores behave in the same way, which `StoreSuite` in `fs-algebra/testing` tests. They differ in their durability, and in
- * the programs that can share them.
+ * All stores behave in the same way, which `StoreSuite` in `fs-algebra/testing` tests. The stores differ in their durability,
+ * and in the programs that can share them.
  *
  * @since 0.1.0
  */
@@ -95,9 +95,9 @@ export const layerMemory: Layer.Layer<BlobStore | HeadStore> = Layer.effectConte
  * Provides stores in a directory. Any number of programs on one machine may use the directory at the same time. No server is
  * needed.
  *
- * A change is complete or absent after a crash of the program. With `fsync: true` it also survives a loss of power. If content
- * is put again, it is compared with the stored bytes, and a damaged file is replaced. Building the layer removes the leftovers
- * of dead processes.
+ * A change is complete or absent after a crash of the program. With `fsync: true`, a complete change also survives a loss of
+ * power. If content is put again, the content is compared with the stored bytes, and a damaged file is replaced. Building the
+ * layer removes the leftovers of dead processes.
  *
  * Fails with `invalid` if the directory contains other files, or a store of a later version.
  *
@@ -129,15 +129,15 @@ export const layerDirectory = (options: DirectoryOptions): Layer.Layer<BlobStore
  * Provides stores in the tables of a SQL database: Postgres with `PgClient` of `@effect/sql-pg`, or SQLite with `sqliteClient`.
  * Creates the tables if they do not exist. Any number of programs may use the tables at the same time.
  *
- * A change that has returned is as durable as a committed transaction of the database. If content is put again, it is compared
- * with the stored bytes, and a damaged row is replaced.
+ * A change that has returned is as durable as a committed transaction of the database. If content is put again, the content is
+ * compared with the stored bytes, and a damaged row is replaced.
  *
  * Fails with `invalid` for another kind of database, for an invalid prefix, and for tables of a later version.
  *
  * Limits:
  *
- * - `changes` queries the database four times a second for each reader. A call that waits for longer than `timeout` for a Postgres
- *   server fails with `unavailable`, and the server may still make the change later.
+ * - `changes` queries the database four times a second for each reader. A call that waits for longer than `timeout` for a
+ * Postgres   server fails with `unavailable`, and the server may still make the change later.
  * - A call inside a transaction of the same client is part of that transaction.
  * - A Postgres database must have the encoding UTF8. A blob has at most 1 GiB.
  *
@@ -175,7 +175,7 @@ export const sqliteClient = (options: SqliteOptions): Layer.Layer<SqlClient, Sto
 
 /**
  * Provides stores in a bucket, or below a prefix of a bucket, of an S3-compatible store. Any number of programs on any machines
- * may use it at the same time. A change that has returned is as durable as an object of the bucket.
+ * may use the bucket at the same time. A change that has returned is as durable as an object of the bucket.
  *
  * Building the layer tests, with an object of its own, that the store obeys conditional writes. Fails with `unavailable` if the
  * store ignores conditions, does not answer or refuses the credentials. Fails with `invalid` for an invalid option.

@@ -18,8 +18,8 @@
  *
  * Limits: the runners trust each other and their clients, without a token. Whoever can reach the port of a runner can use all
  * workspaces. Snapshots of a workspace are not served; use Repository on the same stores. A stream fails if the workspace moves
- * to another owner. The clocks of clients may be wrong, but those of the runners must agree: if the clock of a runner is set back,
- * the workspace may refuse changes until the clock has its former time again.
+ * to another owner. The clocks of clients may be wrong, but those of the runners must agree: if the clock of a runner is set
+ * back, the workspace may refuse changes until the clock has its former time again.
  *
  * @since 0.1.0
  */
@@ -62,8 +62,8 @@ export interface RunnerOptions {
  */
 export interface ClientOptions {
   /**
-   * The time without an answer after which a call fails with `Unavailable`. It should be longer than the cluster needs to replace
-   * a lost runner.
+   * The time without an answer after which a call fails with `Unavailable`. This time should be longer than the cluster needs
+   * to replace a lost runner.
    * @default 45 seconds
    */
   readonly timeout?: Duration.Input | undefined

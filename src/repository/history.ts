@@ -1,5 +1,6 @@
 /**
- * Snapshots of a workspace. They are a directory beside the files, in the same commit: `<id>/tree` is the captured tree, and
+ * Snapshots of a workspace. The snapshots are a directory beside the files, in the same commit: `<id>/tree` is the captured
+ * tree, and
  * `<id>/info.json` has the label. So a snapshot costs a few small nodes, and a fork of the workspace has the same snapshots.
  */
 import * as Clock from "effect/Clock"
@@ -114,7 +115,7 @@ export const makeStrategy = (
 ): Strategy => {
   const { objects } = workspace
   const rootPath = port.info.root
-  /** The temporary snapshots of running transactions. They are not part of a commit. */
+  /** The temporary snapshots of running transactions. These snapshots are not part of a commit. */
   const passing = new Map<string, Kept>()
 
   const viewOf = (files: DirectoryEntry): Backend =>

@@ -46,7 +46,7 @@ export interface Won {
 
 /** Tests whether the history of `present` lacks a commit that was confirmed earlier. */
 const hasLost = (present: Commit, { commit, id }: Won): boolean => {
-  // Another history does not show this, and neither does a commit of version 1.
+  // A commit of another history, or of version 1, does not show whether the confirmed commit is lost.
   if (originOf(present) !== originOf(commit)) return false
   const since = present.head.sequence - commit.head.sequence
   return since < 0 || (since < maxRecent && present.root.recent[since] !== id)
@@ -89,13 +89,16 @@ export interface CommitInfo {
   readonly sequence: number
   /** The hash of the root node. */
   readonly root: string
-  /** At most 1,024 bytes, except in the newest commit. `undefined` if an earlier version of the format did not record it. */
+  /**
+   * The author. Authors of earlier commits are cut to 1,024 bytes. `undefined` if an earlier version of the format did not
+   * record the author.
+   */
   readonly author: string | undefined
   /** The message, with the same limits as the author. */
   readonly message: string | undefined
-  /** `undefined` if an earlier version of the format did not record it. */
+  /** The time of the commit. `undefined` if an earlier version of the format did not record the time. */
   readonly committedAt: DateTime.Utc | undefined
-  /** False if the root node is no longer in the store. The commits before it are then unknown. */
+  /** False if the root node is no longer in the store. The earlier commits are then unknown. */
   readonly isStored: boolean
 }
 

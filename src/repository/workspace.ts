@@ -64,7 +64,7 @@ export interface Workspace {
     effect: Effect.Effect<A, E, R>,
     mapFault: (fault: Fault) => E2
   ) => Effect.Effect<A, E | E2, R>
-  /** Returns the id of the history, which changes if the workspace is deleted and made again. `undefined` if it is unknown. */
+  /** Returns the id of the history, or `undefined` if unknown. The id changes if the workspace is deleted and made again. */
   readonly lineage: () => string | undefined
   /** Tests whether it is known that the workspace was deleted and made again. All reads and changes then fail. */
   readonly isReplaced: () => boolean
@@ -472,7 +472,7 @@ export const make = (
 
     const identity = {}
 
-    /** Returns the transaction of this workspace among the nested transactions of a fiber. */
+    /** Returns the running transaction of this workspace among the nested transactions of a fiber, if there is one. */
     const own = (current: Transaction | undefined): Transaction | undefined => {
       for (let at = current; at !== undefined; at = at.outer) if (at.workspace === identity && !at.isOver) return at
       return undefined
@@ -494,7 +494,7 @@ export const make = (
         })
       )
 
-    /** Returns the transaction of this fiber, which begins with its first use of the workspace. */
+    /** Returns the transaction of this fiber. Begins a transaction at the first use. `undefined` outside of a transaction. */
     const joined: Effect.Effect<Transaction | undefined, Fault> = Effect.flatMap(CurrentTransaction, (current) => {
       const found = own(current)
       if (found !== undefined) return Effect.succeed(found)

@@ -1,8 +1,8 @@
 /**
  * Creates directories with their parents.
  *
- * Node's recursive mkdir has two defects. It loops forever, uninterruptibly, in a directory in which no entry can be
- * created, such as /proc. It fails with ENOENT if another process removes the directory at the same time.
+ * Node's recursive mkdir has two defects. The call loops forever, uninterruptibly, in a directory in which no entry can be
+ * created, such as /proc. The call fails with ENOENT if another process removes the directory at the same time.
  */
 import { dirname, Fs } from "./node.ts"
 import { codeOf } from "../model/realms.ts"

@@ -5,7 +5,7 @@
  */
 
 export interface Kernel {
-  /** Returns the whole memory, which is valid until the next `grow`. Files are read directly into it, from `data` on. */
+  /** Returns the whole memory, which is valid until the next `grow`. Files are read directly into the memory, from `data` on. */
   readonly memory: () => Buffer
   /** The offset in `memory` at which the caller's bytes begin. All other offsets are relative to `data`. */
   readonly data: number

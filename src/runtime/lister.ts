@@ -64,7 +64,7 @@ export const makeLister = (
   try {
     self = fs.readlinkSync("/proc/self")
   } catch {
-    // Keep `self` in the paths. The system resolves it at each call.
+    // Keep `self` in the paths. The system resolves `self` at each call.
   }
 
   const listingWithStats = (descriptor: number, base: string): Listing => {

@@ -1,5 +1,5 @@
 /**
- * The modules of Node that this library uses. They are looked up, not imported, so that code that works only in memory
+ * The modules of Node that this library uses. The modules are looked up, not imported, so that code that works only in memory
  * also runs without Node.
  *
  * Without Node, portable code gets replacements, and a function that needs host files throws when it is called. Modules
@@ -56,7 +56,7 @@ export declare namespace Fs {
 }
 export const realpathSync = (path: string): string => Fs.realpathSync(path)
 
-/** Returns the target of a symlink as bytes. Makes it a Buffer, because Deno returns another Uint8Array. */
+/** Returns the target of a symlink as bytes. Converts the bytes to a Buffer, because Deno returns another Uint8Array. */
 export const readLinkBytes = (path: string | Buffer): Buffer => {
   const bytes: Uint8Array = Fs.readlinkSync(path, { encoding: "buffer" })
   return Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength)

@@ -1,4 +1,6 @@
-/** Finds and creates private directories of a user. It imports nothing large, because the command line loads it first. */
+/**
+ * Finds and creates private directories of a user. This module imports nothing large, because the command line loads it first.
+ */
 import type * as NodeFs from "node:fs"
 import type * as NodePath from "node:path"
 import { codeOf } from "../model/realms.ts"

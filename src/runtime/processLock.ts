@@ -117,9 +117,9 @@ const touch = (path: string, content: Uint8Array): void => {
 const changed = (path: string): number | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })?.mtimeMs
 
 /**
- * Tests whether the last refresh of an entry is longer ago than the lease. Compares its time with the time of our own
- * entry, which is refreshed first. An entry whose time is later by more than the lease was forged, and counts as older
- * too.
+ * Tests whether the last refresh of an entry is longer ago than the lease. Compares the time of the entry with the time
+ * of our own entry, which is refreshed first. A missing entry counts as older, and so does a forged entry, whose time is later
+ * by more than the lease.
  */
 const isOlder = (path: string, than: Held, lease: number): boolean => {
   touch(than.path, than.content)

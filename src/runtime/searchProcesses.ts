@@ -3,7 +3,7 @@
  *
  * Each process has two jobs at a time, so that it never waits for the next job. Unlike a thread, a process has its own
  * working directory, which confines the search. Terminating the process stops a regular expression that backtracks
- * without end. The processes start at the first use. They end after an idle period, or when this process ends.
+ * without end. The processes start at the first use. The processes end after an idle period, or when this process ends.
  */
 import type { ChildProcess, SpawnOptions } from "node:child_process"
 import type * as Sea from "node:sea"
@@ -24,7 +24,6 @@ export interface SearchJob {
   readonly done: (report: TreeReport | undefined) => void
 }
 
-/** A search that uses the processes. */
 export interface ProcessSearch {
   /** Returns the number of jobs that can be sent now. Returns 0 while no process is ready, and if not `isUsable`. */
   readonly room: () => number

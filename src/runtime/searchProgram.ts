@@ -9,7 +9,10 @@ import { Fs } from "./node.ts"
 export interface SearchProgram {
   /** The arguments with which Node runs the program. */
   readonly args: ReadonlyArray<string>
-  /** The program, compressed with brotli, in base64. Node reads it from its input. `undefined` if `args` name a file. */
+  /**
+   * The program, compressed with brotli, in base64. Node reads the program from standard input. `undefined` if `args` name a
+   * file.
+   */
   readonly text: string | undefined
 }
 

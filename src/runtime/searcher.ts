@@ -276,7 +276,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         return true
       }
       if (literal!.length > maxLinearLength) {
-        // `scan` skips a leading byte order mark. Prepend one, so that it keeps a mark of the line itself.
+        // `scan` skips a leading byte order mark. Prepend a mark, so that `scan` keeps a mark of the line itself.
         const match = scan(question, `\ufeff${line}`, 1, 1)[0]
         if (match === undefined) return false
         matchStart = match.matchStart

@@ -31,7 +31,7 @@ export type WorkerReport =
 /**
  * The positions in the memory that a worker shares with its pool, used while the worker cannot receive messages.
  *
- * They hold the current file's index, the number of files begun, the current job's ticket (0 for none), and two withdrawn
+ * The memory has the current file's index, the number of files begun, the current job's ticket (0 for none), and two withdrawn
  * tickets. A worker has at most two jobs with consecutive tickets, so one odd and one even ticket suffice.
  */
 export const progress = { file: 0, begun: 1, ticket: 2, withdrawn: 3, length: 5 } as const

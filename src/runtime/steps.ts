@@ -25,7 +25,7 @@ export const runInSlices = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
   })
 
 /**
- * A builder for text. It joins pieces in groups, because joining a million pieces at the end would block for too long.
+ * A builder for text. The builder joins pieces in groups, because joining a million pieces at the end would block for too long.
  */
 export class TextBuilder {
   #some: Array<string> = []

@@ -39,7 +39,7 @@ export interface Header {
   readonly version: 1
   readonly owner: string
   readonly boot?: Identity.Boot
-  /** The name of the staging directories; empty in the state `turn`. */
+  /** The name that all staging directories have; empty in the state `turn`. */
   readonly token: string
   readonly roots: ReadonlyArray<Root>
 }
@@ -108,8 +108,8 @@ const parseHeader = (line: string): Header | undefined => {
 }
 
 /**
- * Runs `use` with the opened record. Returns "gone" if the file is missing. Returns `undefined` if it is no regular
- * file of this user, is too large or cannot be read. Throws temporary errors.
+ * Runs `use` with the opened record. Returns "gone" if the file is missing. Returns `undefined` if the file is no
+ * regular file of this user, is too large or cannot be read. Throws temporary errors.
  */
 const withRecord = <A>(file: string, use: (descriptor: number, stats: Fs.Stats) => A): A | "gone" | undefined => {
   let descriptor: number | undefined

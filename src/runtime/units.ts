@@ -1,8 +1,8 @@
 /** The units in which long computations count their work. `steps.ts` runs these computations. */
 
 /**
- * A computation in steps. It pauses at each `yield`, which gives the work since the last pause. One unit is about the
- * comparison of one character.
+ * A computation in steps. The computation pauses at each `yield`, which gives the work since the last pause. One unit is about
+ * the comparison of one character.
  */
 export type Steps<A> = Generator<number, A, void>
 

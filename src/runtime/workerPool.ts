@@ -2,7 +2,7 @@
  * Worker threads that list directories and search files with synchronous calls, in parallel on all cores.
  *
  * Each worker has two jobs at a time, so it never waits for a job. A regular expression can backtrack without end; only
- * the termination of its thread stops it. Workers start at their first use. They keep the program alive only while a
+ * the termination of its thread stops it. Workers start at their first use. Workers keep the program alive only while a
  * job is pending.
  */
 import * as Effect from "effect/Effect"
@@ -173,7 +173,7 @@ const searchJob = (
 /**
  * A pool of workers.
  *
- * `list` and `search` call `done` once, after they have returned. They return a function that withdraws the job. After a
+ * `list` and `search` call `done` once, after they have returned. Both return a function that withdraws the job. After a
  * withdrawal, `done` is not called. `onReleased` is always called once, when no thread uses the paths of the job any more.
  */
 export interface WorkerPool {

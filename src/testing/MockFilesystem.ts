@@ -63,7 +63,7 @@ export interface Mock {
 }
 
 /**
- * The service with the recorded calls. `layer` provides it together with the filesystem.
+ * The service with the recorded calls. `layer` provides this service together with the filesystem.
  *
  * @category services
  * @since 0.1.0

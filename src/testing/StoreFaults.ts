@@ -39,7 +39,7 @@ export type StoreStep =
  *
  * - `no answer`: the call does nothing and fails with `unavailable`.
  * - `lost answer`: the call does its work and fails with `unavailable`.
- * - `late`: the call fails with `unavailable`. It does its work after the next call without a fault or with `slow`, or in
+ * - `late`: the call fails with `unavailable`. The call does its work after the next call without a fault or with `slow`, or in
  *   `settle`.
  * - `partial`: a `put` leaves damaged content, and `get` fails with `corrupt` until the content is put again. A `delete`
  *   of blobs deletes every second blob. Both fail with `unavailable`. Other calls do nothing, as with `no answer`.
@@ -76,7 +76,8 @@ export interface PlannedStoreFault {
 }
 
 /**
- * A call that was made, and its planned fault. `subject` is the hash or the workspace, or "" if the call has no or several hashes.
+ * A call that was made, and its planned fault. `subject` is the hash or the workspace, or "" if the call has no or several
+ * hashes.
  *
  * @since 0.1.0
  */

@@ -58,7 +58,7 @@ const lawTimeoutMillis = 120_000
 const withLawTimeout = <A, E, R>(check: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.provideService(check, LawTimeout, lawTimeoutMillis - 10_000)
 
-/** The average time of a program of up to 40 calls, enough for a server on a busy machine. */
+/** The time that each random program may take on average. A program has up to 40 calls, and a server may be slow. */
 const programTimeoutMillis = 10_000
 
 const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>

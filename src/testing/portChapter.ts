@@ -54,5 +54,5 @@ export const writeText = (
   mode: "create" | "replace" | "append" = "replace"
 ): Effect.Effect<FileStat, Fault> => port.write<never, never>(toPath(path), encodeUtf8(content), mode)
 
-/** The allowed faults for a path through an entry that is not a directory. */
+/** The allowed faults for a path that leads to or through a link or a file where a directory is needed. */
 export const wrongKindTags = ["NotFound", "NotADirectory", "NotAFile"] as const

@@ -19,7 +19,7 @@ export const beyond: Readonly<Record<string, ReadonlyArray<string>>> = {
     "a FIFO or device can be listed, moved and deleted",
     "a copy never replaces a FIFO or device",
     "a move never replaces a FIFO or device",
-    "a foreign file with the name of a temporary file is copied, counted and deleted like any other file",
+    "a foreign file with the name of a temporary file is copied, moved, counted and deleted like any other file",
     "deleting a tree and writing into the tree do not deadlock"
   ],
   "a failed call cannot remove the parent directories that it has created": [

@@ -40,8 +40,8 @@ export const four: ReadonlyArray<Row> = [
           `empty.txt (${facts("0 bytes", "")})`,
           "linked/",
           `logo.png (${facts("9 bytes", png)})`,
-          "nowhere (a link that leads nowhere)",
-          "out (a link that leads nowhere)",
+          "nowhere (a broken link)",
+          "out (a broken link)",
           `é 日.md (${facts("8 bytes", "\ufeff# é\n")})`
         ].join("\n"),
         {

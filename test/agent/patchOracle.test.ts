@@ -151,7 +151,7 @@ const textsAt = (commit: string, paths: ReadonlyArray<string>): Texts => {
 
 const recent = needs("patches of this repository's own commits", () => commits.length > 0, "git clone with its history")
 
-describe("the patch of a commit of this repository turns the parent's tree into the commit's tree", () => {
+describe("the patch of up to eight files of a commit of this repository turns the parent's files into the commit's files", () => {
   for (const commit of commits) {
     it.effect.skipIf(!recent)(`for the commit ${commit.slice(0, 7)}`, () => {
       const show = (...args: Array<string>) => differing(import.meta.dirname, "git", "show", "--format=", ...args, commit)

@@ -39,7 +39,7 @@ const within = <A, E>(make: Effect.Effect<A, E, Scope.Scope>) =>
   })
 
 describe("MarkdownSection", () => {
-  it("derives its key from the title, and has no tools and no children", () => {
+  it("is frozen, derives its key from the title unless a key is given, and has no tools and no children", () => {
     const made = Section.MarkdownSection({ title: "How to Behave: Rules", template: "Be kind." })
     assert.deepStrictEqual(
       [made.key, made.title, made.template, made.tools, made.children, made.acceptsOverrides],

@@ -142,7 +142,7 @@ for (const [name, layer] of kinds) {
       }).pipe(provided)
     )
 
-    it.live("restore all files, save the replaced files, and tell how to undo the restore", () =>
+    it.live("restore all files, save the replaced files, tell how to undo the restore, and change nothing with dry_run", () =>
       Effect.gen(function* () {
         const { diff, memory, restore, take } = session()
         const fs = yield* Filesystem

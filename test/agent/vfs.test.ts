@@ -78,21 +78,23 @@ describe("list_directory", () => {
     })
   )
 
-  it.effect("lists one level, returns no entries for a missing directory, and fails for a file", () =>
-    Effect.gen(function* () {
-      const { list } = session()
-      const missing = yield* list({ path: "not/there" })
-      assert.deepStrictEqual<unknown>(missing.value, { path: "not/there", directories: [], files: [] })
-      refusedWith(yield* list({ path: "d/f" }), "not a directory")
-      const some = yield* list({ path: " /d/ " })
-      assert.deepStrictEqual<unknown>(some.value, { path: "d", directories: ["e"], files: ["f"] })
-      const nothing = yield* list({ path: "d/e" })
-      assert.deepStrictEqual<unknown>(
-        [nothing.value, nothing.message],
-        [{ path: "d/e", directories: [], files: [] }, "d/e is empty"]
-      )
-      refusedWith(yield* list({ path: "../up" }), "root")
-    }).pipe(Effect.provide(InMemory.layer({ tree: { d: { f: "1", e: {} } } })))
+  it.effect(
+    "lists one level, returns no entries for a missing directory, and fails for a file and for a path outside the root",
+    () =>
+      Effect.gen(function* () {
+        const { list } = session()
+        const missing = yield* list({ path: "not/there" })
+        assert.deepStrictEqual<unknown>(missing.value, { path: "not/there", directories: [], files: [] })
+        refusedWith(yield* list({ path: "d/f" }), "not a directory")
+        const some = yield* list({ path: " /d/ " })
+        assert.deepStrictEqual<unknown>(some.value, { path: "d", directories: ["e"], files: ["f"] })
+        const nothing = yield* list({ path: "d/e" })
+        assert.deepStrictEqual<unknown>(
+          [nothing.value, nothing.message],
+          [{ path: "d/e", directories: [], files: [] }, "d/e is empty"]
+        )
+        refusedWith(yield* list({ path: "../up" }), "root")
+      }).pipe(Effect.provide(InMemory.layer({ tree: { d: { f: "1", e: {} } } })))
   )
 
   it.effect("lists a link with the kind of its target", () =>
@@ -101,7 +103,7 @@ describe("list_directory", () => {
       const { message, value } = yield* list({})
       assert.deepStrictEqual<unknown>(value, { path: ".", directories: ["d", "to-d"], files: ["dangling", "f", "to-f"] })
       assert.include(message, "to-d/")
-      assert.include(message, "dangling (a link that leads nowhere)")
+      assert.include(message, "dangling (a broken link)")
       assert.include(message, `to-f (3 bytes, version ${sha256("abc").slice(0, 12)}`)
     }).pipe(
       Effect.provide(

@@ -552,7 +552,7 @@ describe("links in memory", () => {
 })
 
 describe("times in memory", () => {
-  it.effect("come from the clock of the fiber that makes the change", () =>
+  it.effect("come from the clock of the fiber that makes the change, and change for a directory with its list of names", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(1000)
       const port = yield* InMemory.make({ tree: { d: { f: "x" } } })

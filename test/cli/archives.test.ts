@@ -300,7 +300,7 @@ t.close()`
       assert.isFalse(Fs.existsSync(here.state))
     })
   )
-  it.live("fails when no safety snapshot can be taken, and suggests --no-safety", () =>
+  it.live("fails and changes nothing when no safety snapshot can be taken, and suggests --no-safety", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       done(yield* here.run(["export", "out.zip"]))

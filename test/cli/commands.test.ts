@@ -405,7 +405,7 @@ describe("glob", () => {
       assert.deepStrictEqual([ran.code, ran.out, ran.err], [1, "", ""])
     })
   )
-  it.effect("filters by --kinds, --exclude and --path, and adds sizes with --long", () =>
+  it.effect("filters by --kinds, --exclude and --path, adds sizes with --long, and refuses an unknown kind", () =>
     Effect.gen(function* () {
       const { json, run } = yield* shell(project)
       assert.strictEqual((yield* run(["glob", "*", "--kinds", "directory,symlink"])).out, "empty/\nlink\nsrc/\nsrc/lib/\n")

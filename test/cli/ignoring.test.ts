@@ -27,7 +27,7 @@ describe(".git and files that git ignores", () => {
       for (const { err } of [grep, glob, drawn]) assert.strictEqual(err, `skipped: 4 ignored ${hint}\n`)
     })
   )
-  it.effect("are searched with --no-ignore", () =>
+  it.effect("are searched and listed with --no-ignore", () =>
     Effect.gen(function* () {
       const grep = yield* ran("grep", "needle", "--no-ignore", "--count")
       assert.strictEqual(grep.out.trimEnd().split("\n").length, 7)

@@ -98,7 +98,7 @@ describe("--mount", () => {
     })
   )
 
-  it.live("is refused with a reason for backends without a copy", () =>
+  it.live("is refused with a reason for backends without a copy, for `tour`, and without a target after the colon", () =>
     Effect.gen(function* () {
       const { onDisk, run } = yield* mounted
       for (const [args, why] of [

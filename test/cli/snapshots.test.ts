@@ -602,7 +602,7 @@ describe.runIf(hasGit)("the command diff", () => {
       ])
     })
   )
-  it.live("compares two snapshots in the given order", () =>
+  it.live("compares two snapshots in the given order, or a snapshot with the current files", () =>
     Effect.gen(function* () {
       const here = yield* kept({ f: "one\n" })
       yield* take(here, "--tag", "one")

@@ -37,7 +37,7 @@ describe("humanise", () => {
     ] as const
     for (const [count, text] of cases) assert.strictEqual(humanise.bytes(count), text)
   })
-  it("groups digits, counts nouns and scales durations", () => {
+  it("groups digits, counts nouns, scales durations and shows the letters of a mode", () => {
     assert.strictEqual(humanise.whole(1234567), "1,234,567")
     assert.strictEqual(humanise.count(1, "directory"), "1 directory")
     assert.strictEqual(humanise.count(0, "match"), "0 matches")

@@ -184,7 +184,7 @@ describe("workspaces", () => {
     })
   )
 
-  it.effect("can be searched, copied into memory, exported and imported like any other root", () =>
+  it.effect("can be searched, copied into memory, exported and imported like any other root, and advice names the store", () =>
     Effect.gen(function* () {
       const here = yield* made
       assert.strictEqual(done(yield* here.run(["ls", ...team])), "docs/\nlarge.txt\n")

@@ -271,8 +271,10 @@ describe("planned faults", () => {
       assert.deepStrictEqual(yield* capture(fs.port), {})
     })
   )
+})
 
-  it.live("can be combined with a port that returns short reads, reverses lists and renames only within a directory", () =>
+describe("an adversarial filesystem", () => {
+  it.live("reverses lists, returns short reads, and copies a file in a move between directories", () =>
     Effect.gen(function* () {
       const fs = adversarial(yield* memory)
       yield* plant(fs.port, { "d/a": "12", "d/b": "", e: directory })

@@ -383,7 +383,7 @@ const journalled = Effect.gen(function* () {
 })
 
 describe("a served journal", () => {
-  it.live("is returned in pages from either end, and its entries with their contents", () =>
+  it.live("is returned in pages from either end, by path and by request, and its entries with their contents", () =>
     Effect.gen(function* () {
       const { main } = yield* runs
       const { get } = yield* served({ source: { dump: main }, journal: yield* journalled })

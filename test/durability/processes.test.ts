@@ -119,7 +119,7 @@ describe("four processes", { timeout: isSoak ? 1_200_000 : 600_000 }, () => {
       })
     })
 
-    it(`append ${how === "stream" ? "a stream" : how} to one file without losing or mixing records, from 100 bytes to 3 MB`, async () => {
+    it(`append ${how === "stream" ? "a stream" : how} to one file without losing or mixing records, from 57 bytes to 3 MB`, async () => {
       const sizes = [100, 3_000_000, 5000, 600_000, 100, 70_000, 1_500_000, 512 * 1024, 60, 3_000_000, 9, 200_000, 65_536, 100]
       const total = sizes.reduce((sum, size) => sum + 4 * record(1, size).length, 0)
       await untilTheyMeet(async (root) => {

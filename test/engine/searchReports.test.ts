@@ -6,7 +6,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import { codes, states } from "../../src/model/treeSearch.ts"
 import { type Backend, portable } from "../../src/port/Backend.ts"
-import { type Explorer, inWalkOrder, type TreeReading, type Visit } from "../../src/port/explorer.ts"
+import { type DirectoryReading, type Explorer, inWalkOrder, type TreeReading, type Visit } from "../../src/port/explorer.ts"
 
 const filesPerDirectory = 1000
 const bytes = new TextEncoder().encode("needle")
@@ -110,6 +110,91 @@ describe("a search with reports of search processes", () => {
       const found = yield* Stream.runCollect(Stream.take(fs.grepStream("needle"), 1))
       assert.strictEqual(found.length, 1)
       assert.isBelow(decided.length, 400)
+    })
+  )
+})
+
+const maxJobs = 4
+/** The number of directories in a directory, by level. A directory of the last level has one file. */
+const widths = [64, 16, 100]
+
+const namesAt = (level: number): ReadonlyArray<string> => Array.from({ length: widths[level]! }, (_, i) => `d${1000 + i}`)
+
+/** Reports a job in the tree of `widths`. */
+const reportSubtrees = (paths: ReadonlyArray<string>, budget: number): NonNullable<TreeReading<Visit>["report"]> => {
+  const directories: Array<number> = []
+  const entryCodes: Array<number> = []
+  const names: Array<string> = []
+  let left = budget
+  const visit = (level: number): void => {
+    const isVisited = left-- > 0
+    const entries = !isVisited ? [] : level === widths.length ? ["file"] : namesAt(level)
+    directories.push(isVisited ? states.decided : states.left, entries.length, 0)
+    names.push(...entries)
+    for (const _ of entries) entryCodes.push(level === widths.length ? codes.isResult : codes.isEntered | 1)
+    if (isVisited && level < widths.length) for (const _ of entries) visit(level + 1)
+  }
+  for (const path of paths) visit(path.split("/").length)
+  return {
+    ticket: 1,
+    directories: Int32Array.from(directories),
+    codes: Uint8Array.from(entryCodes),
+    names: names.join("/"),
+    matches: undefined
+  }
+}
+
+describe("a walk by several search processes", () => {
+  it.effect("keeps only the entries of directories near the current one, also while the processes are fast", () =>
+    Effect.gen(function* () {
+      const top = Object.fromEntries(namesAt(0).map((name): [string, InMemory.Tree] => [name, {}]))
+      const port = portable((yield* Effect.provide(Filesystem.Filesystem, InMemory.layer({ tree: top }))).port)
+      let reported = 0
+      const explore: Backend["explore"] = <V extends Visit>(pathOf: (visit: V) => string) =>
+        Effect.sync((): Explorer<V> => {
+          const local: Array<V> = []
+          const done: Array<DirectoryReading<V>> = []
+          const sent: Array<TreeReading<V>> = []
+          const readings: Array<TreeReading<V>> = []
+          return {
+            availableReads: () => (local.length === 0 ? 1 : 0),
+            read: (visits) => void local.push(...visits),
+            take: () => done.splice(0),
+            waitForReading: Effect.suspend(() => {
+              const visit = local.pop()
+              if (visit === undefined) {
+                const reading = sent.shift()!
+                reported += reading.report!.names.split("/").filter((name) => name === "file").length
+                readings.push(reading)
+                return Effect.void
+              }
+              return Effect.match(port.list(pathOf(visit) as never), {
+                onSuccess: (children) => void done.push({ visit, children: inWalkOrder(children, true) }),
+                onFailure: (children) => void done.push({ visit, children })
+              })
+            }),
+            keepOpen: () => {},
+            release: () => {},
+            trees: {
+              isWarm: () => true,
+              begin: () => true,
+              room: () => maxJobs - sent.length,
+              send: (visits, paths, budget) => void sent.push({ visits, report: reportSubtrees(paths, budget) }),
+              take: () => readings.splice(0)
+            }
+          }
+        })
+      const fs = Filesystem.make({ ...port, explore })
+      let [emitted, mostKept] = [0, 0]
+      const all = Stream.filter(fs.walk(""), ({ isFile }) => isFile)
+      yield* Stream.runForEachArray(all, (entries) =>
+        Effect.sync(() => {
+          emitted += entries.length
+          mostKept = Math.max(mostKept, reported - emitted)
+        })
+      )
+      assert.strictEqual(emitted, reported)
+      assert.isBelow(mostKept, 10_000)
     })
   )
 })

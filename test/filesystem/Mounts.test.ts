@@ -129,7 +129,7 @@ describe("a mounted filesystem", () => {
     })
   )
 
-  it.effect("rejects a path that is not a directory, and creates nothing", () =>
+  it.effect("rejects a path that cannot be a mount point, creates nothing, and accepts a link to a directory", () =>
     Effect.gen(function* () {
       const outer = yield* memory({ tree: { f: "f", dangling: { link: "nowhere" }, dir: {}, good: { link: "dir" } } })
       const inner = yield* memory({ tree: { x: "x" } })
@@ -173,7 +173,7 @@ describe("a mounted filesystem", () => {
 })
 
 describe("the sides of a mount", () => {
-  it.effect("keep their own permissions", () =>
+  it.effect("keep their own permissions, and form a read-only filesystem if both are read-only", () =>
     Effect.gen(function* () {
       const { inner, outer } = yield* mounted()
       const sealedInside = yield* mount("a/d", readOnly(inner))(outer)

@@ -239,7 +239,7 @@ describe("a file that changes while it is exported", () => {
     })
   )
 
-  it.effect("is omitted when it disappears after the listing, and the counts stay right", () =>
+  it.effect("is omitted when it or its directory disappears after the listing, and the counts stay right", () =>
     Effect.gen(function* () {
       const fs = yield* memory()
       yield* fs.write("a", "stays")

@@ -120,7 +120,7 @@ describe.runIf(hasGit)("a snapshot as a value", () => {
     })
   )
 
-  it.live("is refused as incompatible by another kind of store", () =>
+  it.live("is refused as incompatible by another kind of store, and as unknown if its archive is missing", () =>
     Effect.gen(function* () {
       const here = yield* place
       const { second } = yield* within(here, (snapshots) => twoStates(here, snapshots))

@@ -41,7 +41,7 @@ const tree = Effect.flatMap(Filesystem, (fs) => capture(fs.port))
 
 for (const [name, layer] of Object.entries(kinds)) {
   describe(`snapshots of ${name}`, () => {
-    it.live("restore changed entries and remove new entries", () =>
+    it.live("list the differences, restore changed and removed entries, and remove new entries", () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const snapshots = yield* Service

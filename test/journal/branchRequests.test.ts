@@ -274,7 +274,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("of another process can be waited for, before or after its answer", () =>
+  it.effect("of another process can be waited for, before or after its answer, and up to a timeout", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* journal.appendAll([statOf("1"), metadata("1", 5), statOf("2")])

@@ -117,7 +117,7 @@ describe.each(kinds)("a spell through branch and leaf over $name:", (kind) => {
     }).pipe(Effect.provide(whole(kind, { "long.txt": long }, { chunkSize: 65_535 })))
   )
 
-  it.effect("write_file obeys its mode and creates missing directories", () =>
+  it.effect("write_file obeys its mode, decodes binary content and creates missing directories", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Spells.call("write_file", { path: "new/x.txt", content: "ä" }), {
         path: "new/x.txt",

@@ -170,7 +170,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("deletes files and returns their number", () =>
+    it.effect("deletes files and returns their number, and refuses the root and full directories without `recursive`", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           for (const path of ["d/a", "d/s/b", "f"]) yield* self.write(path, "")
@@ -278,7 +278,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("writes content above the threshold", () =>
+    it.effect("writes content below and above the streaming threshold", () =>
       serving(fs, { streamingThreshold: 5_000 }, ({ ask }, self) =>
         Effect.gen(function* () {
           for (const size of [4_096, 4_097, 5_000, 5_001, 200_000]) {
@@ -314,7 +314,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("that is extended creates directories and links, moves, edits and sets attributes", () =>
+    it.effect("that is extended creates directories and links, moves, edits and sets attributes, or answers with a fault", () =>
       serving(fs, { extended: true }, ({ ask }, self) =>
         Effect.gen(function* () {
           const { FileEdit, FileMakeDirectory, FileMakeLink, FileMove, FileSetAttributes } = Entry

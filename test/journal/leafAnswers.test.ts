@@ -274,7 +274,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("deletes a link itself, but reads and writes through the link", () =>
+    it.effect("deletes a link itself, reads and writes through a link, and enters no link when it lists", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           yield* self.write("d/f", "old")
@@ -758,7 +758,7 @@ describe("a write in several parts, to one of several leaves", () => {
 })
 
 describe("daemons", () => {
-  it.effect("make callers that wait for Running fail if they cannot start", () =>
+  it.effect("fail the callers that wait for Running if the start fails", () =>
     journaled(
       Effect.gen(function* () {
         const daemon = yield* Daemon.make({ name: "d", start: Effect.fail("no port"), run: () => Effect.never })

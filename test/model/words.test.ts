@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { whole } from "../../src/model/words.ts"
 
-describe("an integer with thousands separators", () => {
+describe("a number with thousands separators", () => {
   it.each([
     0,
     7,

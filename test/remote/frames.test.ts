@@ -217,7 +217,7 @@ describe("frames", () => {
     )
   })
 
-  it("are not needed: a server answers lines of JSON with lines of JSON", () => {
+  it("are not needed: a server answers lines of JSON with lines of JSON, and refuses a line above maxBytes", () => {
     const server = parser({ acceptsLines: true })
     assert.deepStrictEqual(server.decode(new TextEncoder().encode('{"_tag":"Pi')), [])
     assert.deepStrictEqual(server.decode(new TextEncoder().encode('ng"}\n')), [{ _tag: "Ping" }])

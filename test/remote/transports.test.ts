@@ -33,7 +33,7 @@ const transports = [
 
 describe("a remote filesystem", () => {
   for (const [name, layer] of transports) {
-    it.live(`supports writes, reads, searches and streams over ${name}`, () =>
+    it.live(`supports reads, writes, edits, copies, moves, deletions, searches and streams over ${name}`, () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         yield* fs.write("notes/a.md", "one\ntwo\n")

@@ -61,7 +61,7 @@ describe("a workspace of a cluster", () => {
     }).pipe(Effect.provide(sharedRunner))
   )
 
-  it.live("makes a change once if the change arrives twice", () =>
+  it.live("makes a change once if the change arrives twice, and refuses another change with the same id", () =>
     Effect.gen(function* () {
       const call = yield* raw("twice")
       const first = yield* call.write(append("id", "line\n"))

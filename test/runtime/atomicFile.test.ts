@@ -27,7 +27,7 @@ describe("an atomic write", () => {
     assert.deepStrictEqual(Fs.readdirSync(top), ["file"])
   })
 
-  it("keeps an existing file if it must not be replaced", () => {
+  it("keeps an existing file if it must not be replaced, and then creates only a missing file", () => {
     assert.isFalse(writeFile(target, "new", { draft, replaces: false }))
     assert.strictEqual(content(), "old")
     assert.isTrue(writeFile(join(top, "free"), "new", { draft, replaces: false }))

@@ -261,7 +261,7 @@ describe("the WebAssembly kernel of searches", () => {
         assert.isTrue(one.hasNul(size - 1, size))
       })
 
-      it("keeps its content and needles when it grows", () => {
+      it("keeps its content and needles when it grows, and refuses to grow to 2 GiB", () => {
         const one = make()
         const size = one.capacity()
         assert.deepStrictEqual(find(one, bytes("a\nneedle"), ["needle"]), [[2, 2, 8]])

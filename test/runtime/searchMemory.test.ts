@@ -38,7 +38,7 @@ const measure = (kind: string, root: string): Measured =>
   ) as Measured
 
 describe.runIf(isSoak && process.platform === "linux")("300,000 files need at most 64 MiB more memory than 10,000", () => {
-  for (const kind of ["walk", "walk with sizes", "walk and read"]) {
+  for (const kind of ["walk", "walk with sizes", "walk and read", "grep"]) {
     it(`in a ${kind}`, { timeout: 1_800_000 }, () => {
       const few = measure(kind, Fs.existsSync(join(top, "few")) ? join(top, "few") : grow("few", 10_000))
       const many = measure(kind, Fs.existsSync(join(top, "many")) ? join(top, "many") : grow("many", 300_000))

@@ -1,4 +1,4 @@
-/** Walks a tree, and prints the highest resident memory of this process and of its children together, in MiB. */
+/** Walks or searches a tree, and prints the highest resident memory of this process and of its children together, in MiB. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { readdirSync, readFileSync } from "node:fs"
@@ -30,7 +30,8 @@ const main = Effect.gen(function* () {
     if (entry.isFile) entries++
     return kind === "walk and read" && entry.isFile ? Effect.asVoid(fs.readString(entry.path)) : Effect.void
   }
-  yield* Stream.runForEach(fs.walk(".", kind === "walk with sizes" ? { sizes: true } : {}), count)
+  if (kind === "grep") yield* Stream.runForEach(fs.grepStream("export.*needle"), () => Effect.sync(() => void entries++))
+  else yield* Stream.runForEach(fs.walk(".", kind === "walk with sizes" ? { sizes: true } : {}), count)
   return { entries, mine: Math.round(peak(process.pid)), theirs: Math.round(children()) }
 }).pipe(Effect.scoped)
 

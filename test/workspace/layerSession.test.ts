@@ -236,7 +236,7 @@ describe("a filesystem in a session", () => {
     )
   )
 
-  it.effect("is provided by a layer", () =>
+  it.effect("is provided by a layer, which can be built again with the files of the session", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const fs = InMemory.layerSession(session)

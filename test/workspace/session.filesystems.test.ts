@@ -48,7 +48,7 @@ const both = Effect.gen(function* () {
 })
 
 describe("two filesystems in one session", () => {
-  it.effect("never deadlock, for any order in which calls lock filesystems and sessions", () =>
+  it.effect("do not deadlock in concurrent calls that lock the filesystems and the session in different orders", () =>
     Effect.gen(function* () {
       const { checkpoints, session, write } = yield* both
       yield* write("1")

@@ -1,4 +1,7 @@
-/** Shared functions of the text editor tool and the memory tool. They check requests, and read and change lines of text. */
+/**
+ * Shared functions of the text editor tool and the memory tool. The functions check requests, and read and change lines of
+ * text.
+ */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Algebra } from "../../filesystem/Filesystem.ts"

@@ -77,7 +77,7 @@ export const make = (server: Server, info: Info, rules: Rules, maxFileBytes: num
   })
 
   /**
-   * Creates a file. Writes it under a temporary name first, because a failed write of the server leaves an incomplete
+   * Creates a file. Writes the file under a temporary name first, because a failed write of the server leaves an incomplete
    * file. Returns false if an entry has appeared at the path.
    */
   const createFile = (path: FsPath.FsPath, content: string): Effect.Effect<boolean, Fault.Fault> =>

@@ -39,7 +39,7 @@ interface FileOptions {
   readonly mode?: unknown
 }
 
-/** The number before the first descriptor. It is large, so that no descriptor is equal to a descriptor of the process. */
+/** The number before the first descriptor. The number is large, so that no descriptor is equal to a descriptor of the process. */
 const firstDescriptor = 0x1000_0000
 const defaultFileMode = 0o666
 const writing: ReadonlyArray<Action> = ["write"]

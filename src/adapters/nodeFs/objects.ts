@@ -194,7 +194,7 @@ const closedDirectory = (): Error => Object.assign(new Error("Directory handle w
 
 type Callback<A> = (error: Error | null, value?: A) => void
 
-/** A directory opened by `opendir`. It lists the entries that existed when it was opened. */
+/** A directory opened by `opendir`. The entries are those that existed when the directory was opened. */
 export class Dir {
   readonly path: string
   readonly #entries: Array<Dirent>

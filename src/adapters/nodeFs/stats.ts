@@ -1,4 +1,7 @@
-/** The objects that describe entries: `Stats`, `BigIntStats` and `Dirent`. On Node they are instances of Node's classes too. */
+/**
+ * The objects that describe entries: `Stats`, `BigIntStats` and `Dirent`. On Node the objects are instances of Node's classes
+ * too.
+ */
 import * as DateTime from "effect/DateTime"
 import type { FileStat, Kind } from "../../model/Entry.ts"
 import type { Buffer } from "../../runtime/buffer.ts"

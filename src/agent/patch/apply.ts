@@ -244,8 +244,8 @@ const firstsBelow = (above: ReadonlyArray<number>, others: ArrayLike<number>): R
 const anchorLineCost = 10
 
 /**
- * Returns a function that finds every line that an anchor may mean. These are the equal lines. If there are none, they are the
- * lines that differ only in surrounding blanks. If there are none of these either, they are the lines that begin with the anchor.
+ * Returns a function that finds every line that an anchor may mean: the lines that are equal to the anchor. Without such lines,
+ * the function finds the lines that differ only in surrounding blanks, and otherwise the lines that begin with the anchor.
  */
 const anchorLines = (lines: Lines, comparisons: ComparisonCount) => {
   const known = new Map<string, ArrayLike<number>>()

@@ -78,8 +78,8 @@ const hunkHeaderOf = (line: string): HunkHeader => {
 }
 
 /**
- * Returns the number of lines above the place of the hunk. If a hunk has no old lines, its header states the line before the
- * place.
+ * Returns the number of lines above the place of the hunk, or `undefined` if its header has no numbers. If a hunk has no old
+ * lines, its header states the line before the place.
  */
 const linesAboveOf = ({ numbers }: HunkHeader): number | undefined =>
   numbers === undefined ? undefined : numbers.oldCount === 0 ? numbers.old : Math.max(0, numbers.old - 1)

@@ -157,7 +157,7 @@ const isLinkTextVisible = (rules: Rules, link: FsPath.FsPath, text: string): boo
   let current: FsPath.FsPath = FsPath.parent(link)
   for (const segment of text.split("/")) {
     const next = FsPath.parse(`${current}/${segment}`)
-    // The link leads out of the root. Report it as visible, so that its resolution fails with the usual error.
+    // The link leads out of the root. Report the link as visible, so that its resolution fails with the usual error.
     if (typeof next !== "string") return true
     current = next
     if (!rules.asDirectory("read", current) && !rules.asFile("read", current)) return false

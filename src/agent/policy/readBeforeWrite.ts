@@ -103,8 +103,8 @@ const nameUnread = Effect.fnUntraced(function* (spots: ReadonlyArray<LocatedEntr
 })
 
 /**
- * Returns the files below a directory that were not read at their current version. Computes the current versions only if every
- * file was read at some version.
+ * Returns the files below a directory that were not read at their current version, or "too many" for a directory that is too
+ * large. Computes the current versions only if every file was read at some version.
  */
 const unreadBelow = Effect.fnUntraced(function* (
   { filesystem, memory, view }: JudgementInput,

@@ -158,7 +158,7 @@ const formatLine = Effect.fnUntraced(function* (
 ): Effect.fn.Return<string, StreamError> {
   if (kind === "directory") return `${entry.name}/`
   if (kind !== "file" || stat === undefined) {
-    return `${entry.name} (${kind === "symlink" ? "a link that leads nowhere" : kind === "other" ? "neither file nor directory" : "unreadable"})`
+    return `${entry.name} (${kind === "symlink" ? "a broken link" : kind === "other" ? "neither file nor directory" : "unreadable"})`
   }
   const version = isVersioned ? yield* orUnknown(fs.version(entry.path)) : undefined
   return `${entry.name} (${formatFacts(stat, version)})`

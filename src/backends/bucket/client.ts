@@ -120,7 +120,7 @@ const urlOf = ({ bucket, endpoint }: Target, { key, query }: Call): string => {
  */
 const forbidden = /[\u0000-\u0008\u000b\u000c\u000e-\u001f]|&#x0*1?[0-9a-f];|&#0*(?:[12]?[0-9]|3[01]);/gi
 
-/** The replacement of a forbidden character. No path contains it, so a damaged key never means another object. */
+/** The replacement of a forbidden character. No path contains this character, so a damaged key never means another object. */
 const replacement = "\u007f"
 
 /** Reads a document. Returns `undefined` for bytes that are not XML. */

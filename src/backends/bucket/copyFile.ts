@@ -116,7 +116,10 @@ export const makeCopyFile = ({
     known === undefined ? Effect.tap(probe(settings), (found) => Effect.sync(() => (known = found))) : Effect.succeed(known)
   )
 
-  /** Returns how the store can copy an object of this size with the same guarantees as a write. */
+  /**
+   * Returns how the store can copy an object of this size with the same guarantees as a write. Returns `undefined` if this
+   * program must copy the bytes.
+   */
   const wayOf = (sizeBytes: number, { isConditional, ranges, whole }: Copies): "whole" | "ranges" | undefined => {
     const isStream = sizeBytes > sizes.part
     const mayCopyWhole = whole && sizeBytes <= sizes.copy && (isConditional || !support.put || (isStream && !support.complete))

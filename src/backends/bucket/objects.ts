@@ -34,7 +34,7 @@ export interface Page {
   readonly next: string | undefined
 }
 
-/** The condition of a write. If it is not met, the store answers 412, 409 or, for a missing object, 404. */
+/** The condition of a write. If the condition is not met, the store answers 412, 409 or, for a missing object, 404. */
 export type Condition =
   | { readonly _tag: "None" }
   | { readonly _tag: "Absent" }
@@ -63,8 +63,8 @@ export const tooManyParts = (partSize: number): Fault =>
   ioError(`an object may have at most ${maxParts} parts of ${partSize} bytes`, "EFBIG")
 
 /**
- * The fault for an object that another program changed between a check and a write. It is a shared constant, so that callers can
- * compare with `===`.
+ * The fault for an object that another program changed between a check and a write. The fault is a shared constant, so that
+ * callers can compare with `===`.
  */
 export const overtaken: Fault = accessDenied("busy", "other programs keep changing the object")
 
@@ -171,7 +171,7 @@ const md5 = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-/** An object that was not deleted. Without a key, it may be any object of the batch. */
+/** An object that was not deleted. Without a key, the object may be any object of the batch. */
 export interface Failed {
   readonly key: string | undefined
   readonly fault: Fault

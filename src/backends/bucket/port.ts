@@ -127,7 +127,10 @@ export const makePort = (settings: Settings): Backend => {
     return key !== undefined && isUnreachable(key) ? Effect.fail(unreachable) : Effect.succeed(key)
   }
 
-  /** Reads the head of a file. If the caller holds a claim on the path, the claim keeps the ETag of the first head. */
+  /**
+   * Reads the head of a file. Returns `undefined` if there is no file. If the caller holds a claim on the path, the claim keeps
+   * the ETag of the first head.
+   */
   const headOf = (path: FsPath): Effect.Effect<ObjectHead | undefined, Fault> =>
     Effect.flatMap(keyOf(path), (key) =>
       key === undefined
@@ -150,7 +153,10 @@ export const makePort = (settings: Settings): Backend => {
 
   const modifiedAt = (millis: number | undefined) => (millis === undefined ? {} : { modifiedAt: DateTime.makeUnsafe(millis) })
 
-  /** Returns the target of a symlink. A listing recognizes a symlink by its size, so every other call also tests the size. */
+  /**
+   * Returns the target of a symlink, or `undefined` for a file. A listing recognizes a symlink by its size, so every other call
+   * also tests the size.
+   */
   const linkOf = ({ attributes, sizeBytes }: Pick<ObjectHead, "attributes" | "sizeBytes">): string | undefined =>
     metadata && sizeBytes === linkSize ? attributes.link : undefined
 

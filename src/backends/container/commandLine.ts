@@ -7,10 +7,10 @@
 import type { Owner } from "../posix/place.ts"
 import type { Plan } from "./options.ts"
 
-// The scripts that run inside the container. They use only built-in commands of a POSIX shell, and `cat` for the input of a
-// command. A container may have no other program, or no room for another process.
+// The scripts that run inside the container. The scripts use only built-in commands of a POSIX shell, and `cat` for the input
+// of a command. A container may have no other program, or no room for another process.
 
-/** The environment variable that marks every process of a command. Child processes inherit it. */
+/** The environment variable that marks every process of a command. Child processes inherit this variable. */
 const marker = "FS_ALGEBRA_EXEC"
 
 /**
@@ -131,7 +131,7 @@ case $1 in -*) goes; echo "sh: $1: not found" >&2; exit 127 ;; esac
 
 const label = "fs-algebra"
 
-/** The label with the identity of the owning process. Later processes use it to test whether the owner still runs. */
+/** The label with the identity of the owning process. Later processes use this label to test whether the owner still runs. */
 const ownerLabel = "fs-algebra.owner"
 
 const shell = "/bin/sh"

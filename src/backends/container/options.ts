@@ -19,11 +19,11 @@ import { type Dialect, dialectOf, isPath, noEngine } from "./dialect.ts"
  */
 export interface ContainerMount {
   /**
-   * The absolute path of a file or directory on the host. After symlinks are resolved, it must be inside one of
-   * `allowedRoots`.
+   * The absolute path of a file or directory on the host. After symlinks are resolved, the path must be inside one
+   * of `allowedRoots`.
    */
   readonly source: string
-  /** The absolute path inside the container. It must not overlap `workdir`, `/tmp` or the system's directories. */
+  /** The absolute path inside the container. The path must not overlap `workdir`, `/tmp` or the system's directories. */
   readonly target: string
   /** True to mount the source read-only. @default true */
   readonly readOnly?: boolean | undefined
@@ -81,7 +81,7 @@ export interface ContainerOptions extends CommonOptions {
   /** The name of one of the engine's networks. @default "none" */
   readonly network?: string | undefined
   /**
-   * The environment of every command. It is part of the engine's command line, which other users of the machine can
+   * The environment of every command. The environment is part of the engine's command line, which other users of the machine can
    * see. @default HOME is /tmp
    */
   readonly environment?: Readonly<Record<string, string>> | undefined
@@ -92,8 +92,8 @@ export interface ContainerOptions extends CommonOptions {
   /** The language of `eval` code if the call does not name a language. @default "javascript" */
   readonly evalLanguage?: "javascript" | "python" | "sh" | undefined
   /**
-   * Additional arguments for the engine. They follow the arguments of all other options, so they can override every option and
-   * limit above.
+   * Additional arguments for the engine. These arguments follow the arguments of all other options, so they can override every
+   * option and limit above.
    * @default none
    */
   readonly runArguments?: ReadonlyArray<string> | undefined

@@ -388,7 +388,7 @@ export const make = ({ engine, files, plan, running }: SandboxParts): typeof San
       isAlone: () => commands === 1 && !hasDetached
     })
     if (outcome.state === "notEntered") {
-      // The directory was checked before the start. Check it again to report why the command could not enter it.
+      // The directory was checked before the start. Check the directory again, to report why the command could not enter it.
       yield* placeOf(cwd)
       return yield* Effect.fail(permission)
     }

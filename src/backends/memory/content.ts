@@ -59,7 +59,7 @@ export const append = (self: Content, bytes: Uint8Array): Content | undefined =>
 export const slice = (self: Content, offset: number, length: number): Uint8Array =>
   self.buffer.slice(offset, Math.min(self.length, offset + length))
 
-/** Returns the bytes without a copy. The caller must not change them. */
+/** Returns the bytes without a copy. The caller must not change these bytes. */
 export const view = (self: Content): Uint8Array =>
   self.length === self.buffer.length ? self.buffer : self.buffer.subarray(0, self.length)
 

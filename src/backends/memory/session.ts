@@ -202,9 +202,9 @@ const decode = (form: Form, limits: LimitsShape): TreeState | SchemaIssue.Issue 
   }
   for (const file of form.files) {
     const bytes = fromBase64(file.content)
-    if (bytes === undefined) return entryIssue(file.path, "its content is not base64")
+    if (bytes === undefined) return entryIssue(file.path, "the content is not base64")
     if (file.sizeBytes !== undefined && file.sizeBytes !== bytes.length)
-      return entryIssue(file.path, "the size does not equal the length of its content")
+      return entryIssue(file.path, "the size does not equal the length of the content")
     const content = Content.of(bytes)
     if (content === undefined) return entryIssue(file.path, "there is not enough memory for the file")
     const why = builder.file(file.path, attributesOf(file), content)

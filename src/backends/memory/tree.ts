@@ -110,7 +110,7 @@ export const noChildren: Pick<Directory, "children" | "size" | "ordered"> = {
 }
 
 /**
- * An entry in the form that walks use. It reads its size from the node at each access, so all walks can share the entry
+ * An entry in the form that walks use. The entry reads its size from the node at each access, so all walks can share the entry
  * until its directory changes.
  */
 export class ListedNode implements Child {
@@ -135,7 +135,7 @@ export class ListedNode implements Child {
   }
 }
 
-/** Returns the children in walk order. Sorts them only at the first call after a change of the directory. */
+/** Returns the children in walk order. Sorts the children only at the first call after a change of the directory. */
 export const inOrder = (self: Directory, caseSensitive: boolean): ReadonlyArray<ListedNode> => {
   if (self.ordered === undefined) {
     const children: Array<ListedNode> = []

@@ -27,7 +27,9 @@ import type { Confined, HostDirectory } from "./place.ts"
 
 const maxWaitMillis = 30_000
 const markAfterMillis = 250
-/** The upper bound of the random delay between two attempts, in milliseconds. It grows from the first limit to the last. */
+/**
+ * The upper bound of the random delay between two attempts, in milliseconds. The bound grows from the first limit to the last.
+ */
 const [firstDelayLimitMillis, lastDelayLimitMillis] = [2, 20] as const
 /** The maximum number of files whose claims by killed processes a process removes at its first claim. */
 const maxSwept = 256

@@ -191,8 +191,8 @@ const make =
     searchAll({ workers, lend, refuseHardlinks, closed, query, items: itemsOf(files), pathOf }, from)
 
 /**
- * The number of directories that this thread reads before workers take over. Reading them takes about 2 ms; starting a
- * worker takes 40 ms.
+ * The number of directories that this thread reads before workers take over. Reading these directories takes about 2 ms;
+ * starting a worker takes 40 ms.
  */
 const firstDirectories = 128
 const directoriesPerJob = 64

@@ -104,7 +104,7 @@ const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
     (confined) => portOf(confined, { root })
   )
 
-/** Returns the identity of the opened root, even if its path now leads to another entry. */
+/** Returns the device and the inode of the opened root, and the real path to which the text of the root now leads. */
 const identify = (confined: Confined, root: string): Effect.Effect<{ path: string; device: string; inode: string }, Fault> =>
   attempt(() => {
     const place = confined.directory(top)

@@ -38,7 +38,10 @@ export const makeTreeSearcher = <V extends Visit>(
   let basePath: FsPath | undefined
   let readings: Array<TreeReading<V>> = []
 
-  /** Returns the place of the search. Determines the path of the root at each call, because the root may have been moved. */
+  /**
+   * Returns the place of the search, or `undefined` if processes cannot reach the root by a path. Determines the path of the root
+   * at each call, because the root may have been moved.
+   */
   const place = (): TreePlace | undefined => {
     if (identityOf(confined, root) === undefined) return undefined
     const top = confined.rootPath()

@@ -92,7 +92,10 @@ const openTemporary = (confined: Confined, place: HostDirectory, old: Fs.Stats |
   }
 }
 
-/** Opens a temporary file. Fails if the publication would fail, so that a long stream is not read for nothing. */
+/**
+ * Opens a temporary file. Returns a fault if the publication would fail, so that a long stream is not read for nothing. Returns
+ * `undefined` if the directory was replaced meanwhile.
+ */
 const tryStage = (confined: Confined, place: HostDirectory, segment: string, mode: Mode): Staged | Fault | undefined => {
   const found = lstatEntry(place.at(segment))
   if (found !== undefined && mode === "create") return alreadyExists
@@ -414,8 +417,8 @@ export const append = <E, R>(
     () => flushName(confined, path, durability)
   )
 
-// Creates many entries with few calls each. The caller creates them in a hidden directory, so a file is written under its own
-// name.
+// Creates many entries with few calls each. The caller creates the entries in a hidden directory, so a file is written under
+// its own name.
 
 /** The time after which the creation of many entries lets other fibers run. */
 const sliceMillis = 5

@@ -42,7 +42,8 @@ const attributesOf = (answer: Answer): Attributes | undefined | Refused => {
 
 /**
  * Reads the attributes of several paths in one round trip. Follows no link, except at the path `followed`. Each result is a
- * separate effect, because a failure at one path says nothing about the other paths.
+ * separate effect, because a failure at one path says nothing about the other paths. The attributes of a missing entry are
+ * `undefined`.
  */
 export const lookAll = (
   session: Session,
@@ -272,7 +273,8 @@ export const read = (session: Session, { handle }: Open, offset: number, length:
       answerBytes: length - received,
       takeContent: (arrived) => {
         if (arrived > length - received) return undefined
-        bytes ??= new Uint8Array(range)
+        // Zeroing would cost as much as copying. All bytes of the result are received bytes.
+        bytes ??= new Uint8Array(Buffer.allocUnsafeSlow(range).buffer)
         return bytes.subarray(at + received, at + received + arrived)
       }
     })
@@ -305,12 +307,18 @@ export const readWhole = (session: Session, open: Open, size: number): Effect.Ef
   return next(0)
 }
 
+/** The number of bytes from which copying content costs more than sending it as an array of its own. */
+const minUncopiedBytes = 16 * 1024
+
 const writeRequests = (session: Session, { handle }: Open, offset: number, bytes: Uint8Array, isChange: boolean) =>
-  split(0, bytes.length, session.maxWrite).map(({ at, length }): Request => ({
-    type: Type.write,
-    fields: [handle, BigInt(offset + at), bytes.subarray(at, at + length)],
-    isChange
-  }))
+  split(0, bytes.length, session.maxWrite).map(({ at, length }): Request => {
+    const content = bytes.subarray(at, at + length)
+    const fields = [handle, BigInt(offset + at)]
+    // An interrupted caller may change its array, which must not change what an append adds.
+    return isChange || length < minUncopiedBytes
+      ? { type: Type.write, fields: [...fields, content], isChange }
+      : { type: Type.write, fields, content }
+  })
 
 const checkAll = (answers: ReadonlyArray<Answer>): Effect.Effect<void, Failure> =>
   Effect.forEach(answers, (answer) => parse(answer, refusalOf), { discard: true })
@@ -368,13 +376,43 @@ const listingAnswerBytes = 32 * 1024
 /** The maximum size of all names of a directory together, in bytes. */
 const maxListingBytes = 64 * 1024 * 1024
 
+/** Opens a directory, and runs `check` in the same round trip. Closes the directory if `check` fails. */
+const acquireDirectory = (
+  session: Session,
+  path: RemotePath,
+  restore: Restore,
+  check: Effect.Effect<void, Failure>
+): Effect.Effect<Open, Failure> =>
+  Effect.suspend(() => {
+    let acquired: Open | undefined
+    const opened = Effect.tap(acquire(session, { type: Type.opendir, fields: [path] }, restore), (open) =>
+      Effect.sync(() => void (acquired = open))
+    )
+    return Effect.onExit(
+      // The failure of `check` counts, so it must not interrupt, nor be interrupted by, the other request.
+      Effect.flatMap(
+        Effect.all([Effect.result(restore(check)), Effect.result(opened)], { concurrency: 2 }),
+        ([checked, directory]) => Effect.andThen(Effect.fromResult(checked), Effect.fromResult(directory))
+      ),
+      (exit) =>
+        Effect.sync(() => {
+          if (exit._tag === "Failure" && acquired !== undefined) closeQuietly(session, acquired)
+        })
+    )
+  })
+
 /**
  * Lists a directory, without "." and "..". Fails with IoError `EFBIG` if it has more than `maxEntries` entries, or if their
- * names have more than 64 MiB.
+ * names have more than 64 MiB. Lists nothing if `check` fails.
  */
-export const list = (session: Session, path: RemotePath, maxEntries: number): Effect.Effect<ReadonlyArray<Listed>, Failure> =>
+export const list = (
+  session: Session,
+  path: RemotePath,
+  maxEntries: number,
+  check: Effect.Effect<void, Failure> = Effect.void
+): Effect.Effect<ReadonlyArray<Listed>, Failure> =>
   Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(acquire(session, { type: Type.opendir, fields: [path] }, restore), (open) => {
+    Effect.flatMap(acquireDirectory(session, path, restore, check), (open) => {
       const request: Request = { type: Type.readdir, fields: [open.handle], answerBytes: listingAnswerBytes }
       const listed = Effect.gen(function* () {
         const all: Array<Listed> = []

@@ -124,6 +124,6 @@ export const refusal = (
   if (keys.some(({ isRevoked }) => !isRevoked)) {
     return `the host key of ${name} has the fingerprint ${fingerprint}, which is not in ${known.file}; the key was changed, or another machine answers; ${advice}`
   }
-  const authority = hasAuthority ? " (its line @cert-authority is not supported)" : ""
+  const authority = hasAuthority ? " (@cert-authority is not supported)" : ""
   return `${name} is not in ${known.file}${authority}; its host key has the fingerprint ${fingerprint}; ${advice}, then add it with ssh-keyscan or give hostKeys: ["${fingerprint}"]`
 }

@@ -62,6 +62,12 @@ export const pathsAlong = (site: Site, path: FsPath): ReadonlyArray<string | Buf
   return all
 }
 
+/** Returns the server's path of an entry. */
+export const pathOf = (site: Site, path: FsPath): Effect.Effect<string | Buffer, Fault> => {
+  const at = pathsAlong(site, path).at(-1)!
+  return hasNul(at) ? Effect.fail(invalidName) : Effect.succeed(at)
+}
+
 type Look = Effect.Effect<Attributes | undefined, Calls.Failure>
 
 /**

@@ -21,6 +21,8 @@ export interface Transport {
 export interface Request {
   readonly type: number
   readonly fields: ReadonlyArray<Field>
+  /** A string after the fields that is sent without a copy. It must not change before the answer. */
+  readonly content?: Uint8Array
   /** True for a change that another program can see. Its outcome is unknown if the connection is lost before the answer. */
   readonly isChange?: boolean
   /** The expected size of a large answer, in bytes. A slow network needs more time for it. */
@@ -105,6 +107,7 @@ const noBody = new Reader(Buffer.alloc(0))
 interface Waiting {
   readonly request: Request
   readonly settle: (answer: Answer | Lost) => void
+  id: number
   bytes: number
   /** The tick after which the answer has timed out. */
   deadline: number
@@ -117,11 +120,17 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
     const { input, output } = transport
     let queue: Array<Waiting> = []
     /**
-     * The number of requests at the start of the queue that have been sent. They are removed in groups, because removing each
-     * one would take too long.
+     * The number of requests at the start of the queue that have been sent. Sent requests are removed in groups, because
+     * removing each one would take too long.
      */
     let sent = 0
-    const inFlight = new Map<number, Waiting>()
+    let isFlushing = false
+    /**
+     * The requests that wait for an answer, at their ids modulo the length. A Map would replace its table every few requests,
+     * and old tables keep answered requests in memory until the next full garbage collection.
+     */
+    const inFlight: Array<Waiting | undefined> = Array.from({ length: maxInFlight }, () => undefined)
+    let inFlightCount = 0
     let bytesInFlight = 0
     let answerBytesInFlight = 0
     let nextId = 0
@@ -142,8 +151,9 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       received = []
       content = undefined
       onVersion?.(fault)
-      const started = [...inFlight.values()]
-      inFlight.clear()
+      const started = inFlight.filter((waiting) => waiting !== undefined)
+      inFlight.fill(undefined)
+      inFlightCount = 0
       const unsent = queue.slice(sent)
       queue = []
       sent = 0
@@ -152,33 +162,54 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       transport.close()
     }
 
-    const send = (waiting: Waiting): void => {
+    const send = (waiting: Waiting, into: Array<Uint8Array>): void => {
+      while (inFlight[nextId % maxInFlight] !== undefined) nextId = (nextId + 1) >>> 0
       const id = nextId
-      nextId = nextId === 0xffff_ffff ? 0 : nextId + 1
-      const packet = makePacket(waiting.request.type, id, waiting.request.fields)
-      waiting.bytes = packet.length
-      bytesInFlight += packet.length
-      answerBytesInFlight += waiting.request.answerBytes ?? 0
+      nextId = (nextId + 1) >>> 0
+      const { answerBytes = 0, content, fields, type } = waiting.request
+      const packet = makePacket(type, id, fields, content)
+      waiting.bytes = packet.length + (content?.length ?? 0)
+      bytesInFlight += waiting.bytes
+      answerBytesInFlight += answerBytes
       const slowMillis = ((bytesInFlight + answerBytesInFlight) / bytesPerSecond) * 1000
       waiting.deadline = tick + ticksPerAnswer + Math.ceil(slowMillis / tickMillis)
-      inFlight.set(id, waiting)
-      output.write(packet)
+      waiting.id = id
+      inFlight[id % maxInFlight] = waiting
+      inFlightCount++
+      into.push(packet)
+      if (content === undefined) return
+      writeTogether(into.splice(0))
+      output.write(content)
+    }
+
+    // ssh2 encrypts and sends each array alone, so many small requests are much slower than one array.
+    const writeTogether = (packets: ReadonlyArray<Uint8Array>): void => {
+      if (packets.length > 0) output.write(packets.length === 1 ? packets[0]! : Buffer.concat(packets))
     }
 
     const mayBeSent = (): boolean =>
-      sent < queue.length && inFlight.size < maxInFlight && (inFlight.size === 0 || bytesInFlight < maxBytesInFlight)
+      sent < queue.length && inFlightCount < maxInFlight && (inFlightCount === 0 || bytesInFlight < maxBytesInFlight)
 
-    const pump = (): void => {
+    const flush = (): void => {
+      isFlushing = false
       if (!mayBeSent()) return
-      // Write all requests with one system call.
+      const packets: Array<Uint8Array> = []
       output.cork()
       while (mayBeSent()) {
-        send(queue[sent++]!)
+        send(queue[sent++]!, packets)
         if (sent < 1024 && sent < queue.length) continue
         queue = queue.slice(sent)
         sent = 0
       }
+      writeTogether(packets)
       output.uncork()
+    }
+
+    /** Sends the requests of all fibers together that run before the next turn of the event loop. */
+    const pump = (): void => {
+      if (isFlushing || !mayBeSent()) return
+      isFlushing = true
+      queueMicrotask(flush)
     }
 
     const accept = (packet: Buffer): void => {
@@ -193,10 +224,16 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       answerTo(body.u32(), { type, body })
     }
 
+    const waitingFor = (id: number): Waiting | undefined => {
+      const waiting = inFlight[id % maxInFlight]
+      return waiting?.id === id ? waiting : undefined
+    }
+
     const answerTo = (id: number, answer: Answer): void => {
-      const waiting = inFlight.get(id)
+      const waiting = waitingFor(id)
       if (waiting === undefined) throw new Malformed("it answers a request that was not sent")
-      inFlight.delete(id)
+      inFlight[id % maxInFlight] = undefined
+      inFlightCount--
       bytesInFlight -= waiting.bytes
       answerBytesInFlight -= waiting.request.answerBytes ?? 0
       waiting.settle(answer)
@@ -208,7 +245,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       const contentBytes = header.readUInt32BE(9)
       if (header[4] !== Type.data || 4 + length !== dataHeaderBytes + contentBytes) return false
       const id = header.readUInt32BE(5)
-      const into = inFlight.get(id)?.request.takeContent?.(contentBytes)
+      const into = waitingFor(id)?.request.takeContent?.(contentBytes)
       if (into !== undefined) content = { id, into, at: 0 }
       return into !== undefined
     }
@@ -256,9 +293,15 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       }
     }
 
+    /** Returns the number of ids that were given since a request was sent. */
+    const ageOf = ({ id }: Waiting): number => (nextId - id) >>> 0
+
     const timer = setInterval(() => {
       tick++
-      const [oldest] = inFlight.values()
+      let oldest: Waiting | undefined
+      for (const waiting of inFlight) {
+        if (waiting !== undefined && (oldest === undefined || ageOf(waiting) > ageOf(oldest))) oldest = waiting
+      }
       if (oldest !== undefined && oldest.deadline < tick) end(silent(answerMillis))
     }, tickMillis)
     // The timer must not keep the process alive while the connection is idle.
@@ -279,6 +322,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
             let failure: Lost | undefined
             const own = requests.map((request, index): Waiting => ({
               request,
+              id: 0,
               bytes: 0,
               deadline: 0,
               settle: (answer) => {
@@ -308,6 +352,7 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       if (ended !== undefined) return onLost?.()
       queue.push({
         request,
+        id: 0,
         bytes: 0,
         deadline: 0,
         settle: (answer) => (answer instanceof Lost ? onLost?.() : request.onAnswer?.(answer))
@@ -369,7 +414,11 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
         askAll,
         post,
         isOpen: () => ended === undefined,
-        close: () => end(closedFault)
+        close: () => {
+          // Requests without a reader of their answers, such as the removal of temporary files, are still sent.
+          flush()
+          end(closedFault)
+        }
       }
     }).pipe(Effect.onError(() => Effect.sync(() => end(closedFault))))
   })

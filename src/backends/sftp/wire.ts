@@ -49,7 +49,7 @@ export const OpenFlag = { read: 1, write: 2, append: 4, create: 8, truncate: 16,
 /** The flags of the attributes that a packet contains. */
 const AttributeFlag = { size: 1, owner: 2, permissions: 4, times: 8, extended: 0x8000_0000 } as const
 
-/** The attributes of an entry. A server may omit any of them. */
+/** The attributes of an entry. A server may omit any attribute. */
 export interface Attributes {
   readonly size?: number | undefined
   readonly uid?: number | undefined
@@ -150,59 +150,68 @@ export class Reader {
 /** A field of a request: a number of 32 bits, a number of 64 bits, a string, or attributes. */
 export type Field = number | bigint | string | Uint8Array | Attributes
 
-const attributeBytes = ({ accessed, gid, mode, modified, size, uid }: Attributes): Buffer => {
-  const out = Buffer.alloc(36)
+/** The maximum size of attributes in a packet, in bytes. */
+const maxAttributeBytes = 36
+
+/** Writes attributes into a packet. Returns the end of the attributes. */
+const putAttributes = (out: Buffer, start: number, attributes: Attributes): number => {
+  const { accessed, gid, mode, modified, size, uid } = attributes
   let flags = 0
-  let at = 4
-  const put = (value: number): void => void (at = out.writeUInt32BE(value, at))
+  let at = start + 4
   if (size !== undefined) {
     flags |= AttributeFlag.size
     at = out.writeBigUInt64BE(BigInt(size), at)
   }
   if (uid !== undefined && gid !== undefined) {
     flags |= AttributeFlag.owner
-    put(uid)
-    put(gid)
+    at = out.writeUInt32BE(gid, out.writeUInt32BE(uid, at))
   }
   if (mode !== undefined) {
     flags |= AttributeFlag.permissions
-    put(mode)
+    at = out.writeUInt32BE(mode, at)
   }
   if (accessed !== undefined && modified !== undefined) {
     flags |= AttributeFlag.times
-    put(accessed)
-    put(modified)
+    at = out.writeUInt32BE(modified, out.writeUInt32BE(accessed, at))
   }
-  out.writeUInt32BE(flags, 0)
-  return out.subarray(0, at)
+  out.writeUInt32BE(flags, start)
+  return at
 }
 
-const number32 = (value: number): Buffer => {
-  const out = Buffer.alloc(4)
-  out.writeUInt32BE(value)
-  return out
+const maxBytesOf = (field: Field): number => {
+  if (typeof field === "number") return 4
+  if (typeof field === "bigint") return 8
+  if (typeof field === "string") return 4 + Buffer.byteLength(field)
+  return field instanceof Uint8Array ? 4 + field.length : maxAttributeBytes
 }
 
-const number64 = (value: bigint): Buffer => {
-  const out = Buffer.alloc(8)
-  out.writeBigUInt64BE(value)
-  return out
+/** Writes a field into a packet. Returns the end of the field. */
+const putField = (out: Buffer, at: number, field: Field): number => {
+  if (typeof field === "number") return out.writeUInt32BE(field, at)
+  if (typeof field === "bigint") return out.writeBigUInt64BE(field, at)
+  if (typeof field === "string") {
+    const length = out.write(field, at + 4)
+    return out.writeUInt32BE(length, at) + length
+  }
+  if (!(field instanceof Uint8Array)) return putAttributes(out, at, field)
+  out.set(field, at + 4)
+  return out.writeUInt32BE(field.length, at) + field.length
 }
 
-const fieldBytes = (field: Field): ReadonlyArray<Uint8Array> => {
-  if (typeof field === "number") return [number32(field)]
-  if (typeof field === "bigint") return [number64(field)]
-  if (typeof field === "string") return fieldBytes(Buffer.from(field))
-  return field instanceof Uint8Array ? [number32(field.length), field] : [attributeBytes(field)]
-}
+/** The bytes of a packet before its fields: its length, its type and its id. */
+const headerBytes = 9
 
-/** Makes a packet. `id` is the number of the request or, in the first packet, the version of the protocol. */
-export const makePacket = (type: number, id: number, fields: ReadonlyArray<Field>): Buffer => {
-  const parts = fields.flatMap(fieldBytes)
-  const length = parts.reduce((sum, { length }) => sum + length, 5)
-  const head = Buffer.alloc(9)
-  head.writeUInt32BE(length, 0)
-  head.writeUInt8(type, 4)
-  head.writeUInt32BE(id, 5)
-  return Buffer.concat([head, ...parts], length + 4)
+/**
+ * Makes a packet. `id` is the number of the request or, in the first packet, the version of the protocol. If `content` is given,
+ * the packet ends with the length of the content, and the caller sends the content after the packet.
+ */
+export const makePacket = (type: number, id: number, fields: ReadonlyArray<Field>, content?: Uint8Array): Buffer => {
+  const out = Buffer.allocUnsafe(fields.reduce<number>((sum, field) => sum + maxBytesOf(field), headerBytes + 4))
+  let end = headerBytes
+  for (const field of fields) end = putField(out, end, field)
+  if (content !== undefined) end = out.writeUInt32BE(content.length, end)
+  out.writeUInt32BE(end - 4 + (content?.length ?? 0), 0)
+  out.writeUInt8(type, 4)
+  out.writeUInt32BE(id, 5)
+  return out.subarray(0, end)
 }

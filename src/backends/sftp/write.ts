@@ -134,23 +134,29 @@ const withStaged = <A, E, R>(
 const batchBytes = 1024 * 1024
 const concurrentBatches = 4
 
-/** Divides a stream into arrays of `batchBytes` bytes, of which the last may be shorter. */
-const inBatches = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E, R> =>
+/** Arrays of `batchBytes` bytes for further batches. Without them, most of a long write is spent on garbage collection. */
+type Spare = Array<Uint8Array<ArrayBuffer>>
+
+/** Divides a stream into arrays of `batchBytes` bytes, of which the last may be shorter. Copies the bytes into spare arrays. */
+const inBatches = <E, R>(
+  content: Stream.Stream<Uint8Array, E, R>,
+  spare: Spare
+): Stream.Stream<Uint8Array<ArrayBuffer>, E, R> =>
   Stream.suspend(() => {
     let batch = new Uint8Array(0)
     let size = 0
-    const take = (): Uint8Array => {
+    const take = (): Uint8Array<ArrayBuffer> => {
       const taken = batch.subarray(0, size)
       batch = new Uint8Array(0)
       size = 0
       return taken
     }
     // Copy the chunk, because its source may reuse the array.
-    const add = function* (chunk: Uint8Array): Generator<Uint8Array> {
+    const add = function* (chunk: Uint8Array): Generator<Uint8Array<ArrayBuffer>> {
       for (let at = 0; at < chunk.length;) {
         const part = chunk.subarray(at, at + batchBytes - size)
         if (size + part.length > batch.length) {
-          const grown = new Uint8Array(Math.min(batchBytes, Math.max(2 * batch.length, size + part.length)))
+          const grown = spare.pop() ?? new Uint8Array(Math.min(batchBytes, Math.max(2 * batch.length, size + part.length)))
           grown.set(batch.subarray(0, size))
           batch = grown
         }
@@ -174,7 +180,8 @@ const writeRefused = <A>(site: Site, session: Session, effect: Effect.Effect<A, 
 const writeBatches = <E, R>(
   site: Site,
   { open, session }: Staged,
-  content: Stream.Stream<Uint8Array, E, R>
+  content: Stream.Stream<Uint8Array<ArrayBuffer>, E, R>,
+  spare: Spare
 ): Effect.Effect<number, E | Calls.Failure, R> =>
   Effect.suspend(() => {
     let end = 0
@@ -186,7 +193,9 @@ const writeBatches = <E, R>(
             Effect.suspend(() => {
               const offset = end
               end += batch.length
-              return writeRefused(site, session, Calls.write(session, open, offset, batch))
+              return Effect.map(writeRefused(site, session, Calls.write(session, open, offset, batch)), () => {
+                if (batch.length === batchBytes) spare.push(batch)
+              })
             }),
           { concurrency: concurrentBatches }
         )
@@ -213,7 +222,12 @@ const settle = (
 const fill = <E, R>(site: Site, staged: Staged, content: Content<E, R>): Effect.Effect<void, E | Calls.Failure, R> =>
   isBytes(content)
     ? settle(site, staged, 0, content)
-    : Effect.flatMap(writeBatches(site, staged, inBatches(content)), (length) => settle(site, staged, length))
+    : Effect.suspend(() => {
+        const spare: Spare = []
+        return Effect.flatMap(writeBatches(site, staged, inBatches(content, spare), spare), (length) =>
+          settle(site, staged, length)
+        )
+      })
 
 const ignoreRefused = (effect: Effect.Effect<void, Calls.Failure>) => onRefused(effect, () => Effect.void)
 
@@ -596,12 +610,13 @@ const appendStream = <E, R>(
         return yield* withStaged(site, session, path, { mode: 0o600 }, (staged) =>
           Effect.gen(function* () {
             let small: Uint8Array | undefined
-            const batches = Stream.filter(inBatches(content), (batch) => {
+            const spare: Spare = []
+            const batches = Stream.filter(inBatches(content, spare), (batch) => {
               const isOnly = small === undefined && batch.length < batchBytes
               small ??= isOnly ? batch : new Uint8Array()
               return !isOnly
             })
-            const length = yield* writeBatches(site, staged, batches)
+            const length = yield* writeBatches(site, staged, batches, spare)
             return yield* commit(
               length === 0
                 ? appendBytes(site, path, small ?? new Uint8Array())

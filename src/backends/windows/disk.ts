@@ -14,7 +14,7 @@ import { fromBytes, toBytes } from "./names.ts"
 //
 // Flags are the `constants` of `node:fs`. Windows has no O_NOFOLLOW, so opening a path follows symlinks.
 
-/** The stats of an entry. They are bigints, because NTFS file numbers have 64 bits. Times are whole milliseconds. */
+/** The stats of an entry. The numbers are bigints, because NTFS file numbers have 64 bits. Times are whole milliseconds. */
 export type WindowsStats = Pick<
   NodeFs.BigIntStats,
   "dev" | "ino" | "mode" | "nlink" | "size" | "mtimeMs" | "birthtimeMs" | "isFile" | "isDirectory" | "isSymbolicLink"

@@ -129,7 +129,7 @@ export interface WindowsRoot {
   /** The volume: `C:` in upper case, or `\\server\share`. */
   readonly volume: string
   readonly names: ReadonlyArray<string>
-  /** The path, such as `C:\a\b` or `\\server\share\a`. It has backslashes, and none at the end except in `C:\`. */
+  /** The path, such as `C:\a\b` or `\\server\share\a`. The path has backslashes, and none at the end except in `C:\`. */
   readonly path: string
 }
 

@@ -28,7 +28,7 @@ export const makeDirectory = (walker: Walker, path: FsPath): Effect.Effect<void,
   })
 
 /**
- * The result of a successful removal. It is not `undefined`, because `undefined` means that an entry has changed since
+ * The result of a successful removal. The result is not `undefined`, because `undefined` means that an entry has changed since
  * it was inspected.
  */
 const removedMark = Symbol()

@@ -122,7 +122,7 @@ const mode = Flag.ChoiceWithValue("mode", [
   ["append-existing", "appendExisting"]
 ] as const).pipe(
   Flag.withAlias("m"),
-  Flag.withDescription("Whether the file must or may exist"),
+  Flag.withDescription("Create, replace or append to the file"),
   Flag.withMetavar("MODE"),
   Flag.withDefault("overwrite" as const)
 )

@@ -41,7 +41,7 @@ interface Side {
 }
 
 interface Patch {
-  /** The patch, with one character per byte. It is empty for directories, which git does not track. */
+  /** The patch, with one character per byte. The patch is empty for directories, which git does not track. */
   readonly text: string
   readonly linesAdded: number
   readonly linesRemoved: number
@@ -335,7 +335,7 @@ ID is a unique prefix of an id, a tag that only one snapshot has, or latest; the
       Argument.withDescription("Another snapshot (default: the current files)"),
       Argument.withDefault("")
     ),
-    paths: flags.repeated("path", "PATH", "Only this path and below (may be repeated)").pipe(Flag.withAlias("p")),
+    paths: flags.repeated("path", "PATH", "Only this path and all paths below it (may be repeated)").pipe(Flag.withAlias("p")),
     names: flags.toggle("names", "Only the names, with A for added, M for changed, D for removed"),
     stat: flags.toggle("stat", "Only the number of changed lines per file")
   },

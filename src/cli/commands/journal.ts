@@ -26,7 +26,9 @@ const onJournal =
     withJournalComplaints(options.file)(Effect.flatMap(Effect.promise(load), (run) => run(options)))
 
 const filters = {
-  paths: flags.repeated("path", "PATH", "Only entries for this path and below (may be repeated)").pipe(Flag.withAlias("p")),
+  paths: flags
+    .repeated("path", "PATH", "Only entries about this path or a path below it (may be repeated)")
+    .pipe(Flag.withAlias("p")),
   kinds: flags.text("kind", "KINDS", "Only these kinds of entry, separated by commas, such as write,delete,fault"),
   correlations: flags.repeated("correlation", "ID", "Only entries with this correlation id (may be repeated)"),
   after: flags.natural("after", "POSITION", "Only entries after this position")
@@ -155,7 +157,7 @@ older than the journal.`,
   {
     file,
     to: flags.natural("to", "POSITION", "Compare with this position (default: the last)"),
-    paths: flags.repeated("path", "PATH", "Only this path and below (may be repeated)").pipe(Flag.withAlias("p")),
+    paths: flags.repeated("path", "PATH", "Only this path and all paths below it (may be repeated)").pipe(Flag.withAlias("p")),
     all: flags.toggle("all", "Show paths that the journal never touched too")
   },
   onJournal(() => import("../journal/undo.ts").then(({ drift }) => drift))
@@ -177,7 +179,7 @@ same journal, so that the undo can be undone too.`,
   {
     file,
     to: flags.requiredNatural("to", "POSITION", "Undo all changes after this position; 0 undoes all changes"),
-    paths: flags.repeated("path", "PATH", "Only this path and below (may be repeated)").pipe(Flag.withAlias("p")),
+    paths: flags.repeated("path", "PATH", "Only this path and all paths below it (may be repeated)").pipe(Flag.withAlias("p")),
     dryRun: flags.toggle("dry-run", "Show what would change, and change nothing")
   },
   onJournal(() => import("../journal/undo.ts").then(({ undo }) => undo))

@@ -91,8 +91,8 @@ to take and restore snapshots, files as resources, and a guide for the model. No
 server ends when its input ends. With --http 8080 it serves several programs of this machine
 at http://127.0.0.1:8080/mcp until it is stopped.
 Without a root it serves the roots that the client lists, or the current directory if the client has no list of roots.
-A home directory and the whole machine are refused. Before the first change of a session, and before a directory is
-removed, the server takes a snapshot.`,
+The home directory is refused, and so is every directory that contains it. Before the first change of a session, and
+before a directory is removed, the server takes a snapshot.`,
     examples: [
       ["~/notes", "The command for a client's configuration; --root works too"],
       ["--root . --read-only", "Read only: no tool that changes anything is listed"],

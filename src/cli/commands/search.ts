@@ -240,7 +240,10 @@ Binary files and files that git ignores are not, unless a path names them. The l
 A terminal shows matches grouped by file; a pipe gets path:line:text. A pattern that begins with - goes after --.`,
     examples: [
       ["'TODO|FIXME'", "In all files that git does not ignore"],
-      ["-i readme docs README.md --glob '*.md' -C 2", "In the Markdown files of docs and in README.md, with two lines around"],
+      [
+        "-i readme docs README.md --glob '*.md' -C 2",
+        "In the Markdown files of docs and in README.md, with two lines of context"
+      ],
       ["-F 'a.b(' --files", "Plain text; only the names of the files"],
       ["'^import' --count --json", "The number of matches in each file, as JSON"]
     ]

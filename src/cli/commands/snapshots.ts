@@ -350,7 +350,7 @@ ID is a unique prefix of an id, a tag that only one snapshot has, or latest; the
       Argument.withDefault(latest)
     ),
     paths: Argument.Path("path").pipe(
-      Argument.withDescription("Only these paths and below (default: the whole tree)"),
+      Argument.withDescription("Only these paths and all paths below them (default: the whole tree)"),
       Argument.variadic()
     ),
     dryRun: flags.toggle("dry-run", "Show what would change, and change nothing"),

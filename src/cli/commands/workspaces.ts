@@ -112,7 +112,7 @@ machines agree. --exclusive allows a shorter period; content that other programs
       Flag.optional,
       Flag.map(Option.getOrUndefined)
     ),
-    exclusive: flags.toggle("exclusive", "No other program uses the store, so the period may be below two hours"),
+    exclusive: flags.toggle("exclusive", "Accept a period below two hours, because no other program uses the store"),
     dryRun: dryRun("deleted")
   },
   (input) => Effect.flatMap(loadHandlers, ({ gc }) => gc(input))

@@ -28,9 +28,9 @@ export interface SnapshotProgress {
   readonly files: number
   /** The number of bytes that were counted or read; 0 in the phase `writing`. */
   readonly bytes: number
-  /** The number of bytes to read. It is absent until it is known. */
+  /** The number of bytes to read. Absent until the number is known. */
   readonly totalBytes?: number | undefined
-  /** The number of files to write. It is absent until it is known. */
+  /** The number of files to write. Absent until the number is known. */
   readonly totalFiles?: number | undefined
 }
 

@@ -339,7 +339,7 @@ const report = (self: OpenedRoot, { id, state }: Transactions.Entry, settled: Tr
 
 const isOfDeadProcess = (entry: Transactions.Entry): boolean => Transactions.isAlive(entry) === false
 
-/** Returns one record for each id. If a record exists in two states, returns the later state. */
+/** Returns one record for each id, without the records in the state `turn`. Any other state is later than `preparing`. */
 const latestEntries = (entries: ReadonlyArray<Transactions.Entry>): ReadonlyArray<Transactions.Entry> => {
   const later = new Set(entries.flatMap(({ id, state }) => (state === "preparing" || state === "turn" ? [] : [id])))
   return entries.filter(({ id, state }) => state !== "turn" && (state !== "preparing" || !later.has(id)))

@@ -201,8 +201,8 @@ const checkOrder = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes a checker that unpacks many entries at a time in threads. Returns `undefined` if checking one entry at a time is as
- * fast.
+ * Makes a checker that unpacks many entries at a time in threads. Returns `undefined` without Node, and if checking one entry at
+ * a time is as fast.
  */
 const makeContentChecker = Effect.fnUntraced(function* (
   count: number
@@ -305,7 +305,10 @@ class Reader {
     })
   }
 
-  /** Reads the manifest before all other entries, so that an unknown version is the first reported error. */
+  /**
+   * Reads the manifest before all other entries, so that an unknown version is the first reported error. Returns `undefined` if
+   * the archive has no manifest.
+   */
   #manifest(entries: ReadonlyArray<CentralEntry>): Effect.Effect<Manifest.Manifest | undefined, ArchiveError | Fault> {
     const listed = entries.find(({ name }) => name === Manifest.manifestName)
     if (listed === undefined) return Effect.succeed(undefined)

@@ -192,7 +192,7 @@ export const survey = Effect.fnUntraced(function* (
       const found = yield* Effect.result(targetAt(port, path))
       if (found._tag === "Failure") {
         const error = found.failure
-        // With `keep`, the archive is for the filesystem itself. If it skipped the symlink, a restore would remove the
+        // With `keep`, the archive is for the filesystem itself. If the archive skipped the symlink, a restore would remove the
         // symlink.
         if (!(error instanceof ArchiveError) || nonPortable === "keep") return yield* Effect.fail(error)
         yield* shouldInclude(error, shown, true)

@@ -135,7 +135,10 @@ export const codec = <E, Encoded>(schema: Schema.Codec<E, Encoded>): Codec<E> =>
 export interface Log {
   readonly name: string
   readonly subject: string
-  /** Reads a message from the leader of the stream, because the leader has every confirmed message. */
+  /**
+   * Reads a message from the leader of the stream, because the leader has every confirmed message. Returns `undefined` if the
+   * stream has no message with this number.
+   */
   readonly get: (sequence: number) => Effect.Effect<Message | undefined, JournalError>
   readonly last: Effect.Effect<Message | undefined, JournalError>
   /** The last position, or 0 for an empty stream. The placeholders of the last group may still be missing. */

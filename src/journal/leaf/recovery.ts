@@ -162,7 +162,7 @@ export const judgeMakeLink = (self: LeafContext, work: Work, intent: FileMakeLin
 }
 
 /**
- * Compares the current attributes with the requested attributes. If they differ, the change counts as not made, because
+ * Compares the current attributes with the requested attributes. If the attributes differ, the change counts as not made, because
  * setting the attributes again does no harm.
  */
 export const judgeSetAttributes = (self: LeafContext, work: Work, intent: FileSetAttributes): Finding =>

@@ -145,7 +145,7 @@ const setCharge = (request: OpenRequest, leaf: AnnouncedLeaf | undefined, isServ
 
 /**
  * Returns the owner of a path. If no leaf owns the path, returns the first leaf for an invalid path and for a directory that
- * contains prefixes.
+ * contains prefixes, and `undefined` for any other path.
  */
 const serverOf = (path: FsPath.FsPath | undefined, leaves: Registry): AnnouncedLeaf | undefined => {
   const owner = path === undefined ? undefined : leaves.ownerOf(path)

@@ -12,7 +12,7 @@ const trueByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.s
 const falseByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
 
 const commonSettings = {
-  /** True if all changes except deletions are allowed. If not, they fail with AccessDenied. @default true */
+  /** True if all changes except deletions are allowed. If not, such changes fail with AccessDenied. @default true */
   allowWrite: trueByDefault,
   /** True if deletions are allowed. A move also needs `allowWrite`. Replacing a file counts as writing. @default true */
   allowDelete: trueByDefault,
@@ -160,7 +160,7 @@ export interface LeafOptions {
   readonly name?: string | undefined
   /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all paths */
   readonly prefix?: string | undefined
-  /** True if all changes except deletions are allowed. If not, they fail with AccessDenied. @default true */
+  /** True if all changes except deletions are allowed. If not, such changes fail with AccessDenied. @default true */
   readonly allowWrite?: boolean | undefined
   /**
    * True if deletions are allowed. If not, deletions fail with AccessDenied. A move needs `allowDelete` and `allowWrite`.

@@ -143,7 +143,7 @@ const withoutMode = (node: TreeNode | undefined): TreeNode | undefined =>
 
 /**
  * Returns the current path of an entry that is older than the journal. The entry may have been moved alone or with a
- * directory.
+ * directory. Returns `undefined` if a change has removed or replaced the entry.
  */
 const currentPathOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath): FsPath.FsPath | undefined => {
   for (let above = origin; ; above = FsPath.parent(above)) {

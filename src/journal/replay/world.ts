@@ -44,7 +44,7 @@ export interface File {
 export interface Origin {
   readonly kind: "origin"
   readonly path: FsPath.FsPath
-  /** The attributes. Absent if no change has set them since the beginning. */
+  /** The attributes. Absent if no change has set attributes since the beginning. */
   readonly attributes?: Attributes | undefined
 }
 
@@ -54,7 +54,7 @@ export interface Directory {
   readonly entries: Map<string, { readonly name: string; readonly node: Node }>
   /** The path of the directory in the beginning. Absent if all entries of the directory are known. */
   readonly origin?: FsPath.FsPath | undefined
-  /** The attributes. Absent if no change has set them; then the attributes of `origin` are valid. */
+  /** The attributes. Absent if no change has set attributes; then the attributes of `origin` are valid. */
   readonly attributes?: Attributes | undefined
   /** True if the directory itself was created or moved, not only an entry in it. */
   readonly isTouched: boolean

@@ -32,7 +32,7 @@ interface AnswerWaiters {
 
 export interface InvocationLog {
   readonly waitUntilRead: (position: number) => Effect.Effect<void, NoAnswerError>
-  /** Returns the state of an invocation, as far as the journal was read. */
+  /** Returns the state of an invocation. Returns `undefined` if no invocation with this id was read yet. */
   readonly state: (correlationId: string) => InvocationState | undefined
   readonly answer: (correlationId: string) => Effect.Effect<SpellAnswer, NoAnswerError>
   readonly firstOpen: () => number | undefined

@@ -57,7 +57,7 @@ const moved = lost("the workspace moved to another runner", undefined)
 const orMoved = <E>(cause: Cause.Cause<E>): Cause.Cause<E | RpcClientError> =>
   Cause.hasInterruptsOnly(cause) ? Cause.fail(moved) : cause
 
-/** Copies the bytes of a request. A runner in this process would keep them, and their owner may change them later. */
+/** Copies the bytes of a request. A runner in this process would keep the bytes, and their owner may change them later. */
 const withOwnBytes = (payload: object): object =>
   "bytes" in payload ? { ...payload, bytes: new Uint8Array(payload.bytes as Uint8Array) } : payload
 
@@ -112,8 +112,8 @@ export const client = (
         : Effect.map(ask({}, undefined), ({ instance }) => instance)
     )
     /**
-     * Returns the time of the owner's clock, or an earlier time. The owner compares it with the times of its answers. The clock
-     * of this machine may differ from the owner's by hours, be set, or stop while the machine is suspended.
+     * Returns the time of the owner's clock, or an earlier time. The owner compares this time with the times of its answers.
+     * The clock of this machine may differ from the owner's by hours, be set, or stop while the machine is suspended.
      */
     const ownersTime: Effect.Effect<number, FsError | RpcClientError> = Effect.flatMap(
       Effect.all([Clock.currentTimeMillis, elapsedMillis]),

@@ -32,7 +32,10 @@ import * as Workspace from "../workspace.ts"
 import type { RunnerOptions } from "../Workspaces.ts"
 import { entity, isUpload, movedDetail, ownerHeader, sentHeader } from "./entity.ts"
 
-/** The minimum idle time. It is longer than a client's `quietMillis`, so a client asks for the owner again after a release. */
+/**
+ * The minimum idle time. This time is longer than a client's `quietMillis`, so a client asks for the owner again after a
+ * release.
+ */
 const minIdleTime = Duration.seconds(5)
 
 /** The number of hexadecimal digits of the ids of changes and requests. */

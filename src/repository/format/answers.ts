@@ -1,5 +1,5 @@
 /**
- * The answers to the last changes of a workspace. They are in the same commit as the changes. A change that arrives a
+ * The answers to the last changes of a workspace. The answers are in the same commit as the changes. A change that arrives a
  * second time, perhaps at another runner, gets its first answer and is not made again.
  *
  * The answers are lists in nodes of growing size. A commit merges its own answers with lists that are not much larger, so each

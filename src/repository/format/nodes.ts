@@ -1,7 +1,7 @@
 /**
  * The nodes of a repository and their encoding. The guide `repository-format.md` specifies the bytes.
  *
- * The decoder accepts exactly the bytes that the encoder writes. It trusts nothing: a blob may be forged.
+ * The decoder accepts exactly the bytes that the encoder writes. The decoder trusts nothing: a blob may be forged.
  */
 import { compare, parse as parsePath } from "../../model/FsPath.ts"
 import { Buffer } from "../../runtime/buffer.ts"
@@ -50,7 +50,7 @@ export type Content =
 interface EntryFields {
   readonly name: string
   readonly mode: number
-  /** In milliseconds since 1970. */
+  /** The time in milliseconds since 1970, as for `modifiedAt`. */
   readonly createdAt: number
   readonly modifiedAt: number
 }
@@ -146,7 +146,7 @@ export const maxAnswerLists = 128
 export interface Replaced {
   readonly author: string
   readonly message: string
-  /** In milliseconds since 1970. */
+  /** The time in milliseconds since 1970. */
   readonly committedAt: number
 }
 

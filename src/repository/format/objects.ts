@@ -37,7 +37,7 @@ export interface Objects {
   readonly chunk: (hash: string, size: number) => Effect.Effect<Uint8Array, StoreError>
   /** Stores bytes and returns their hash. The caller must not modify the bytes afterwards. */
   readonly put: (bytes: Uint8Array) => Effect.Effect<string, StoreError>
-  /** Stores a node, and returns its hash and its size in bytes. All nodes below it must already be stored. */
+  /** Stores a node, and returns its hash and its size in bytes. All nodes below this node must already be stored. */
   readonly putNode: (node: Node) => Effect.Effect<{ readonly hash: string; readonly size: number }, StoreError>
   /** Stores the nodes of the trees that are not stored yet, and returns the hash of each tree. */
   readonly store: (trees: ReadonlyArray<Tree>) => Effect.Effect<ReadonlyArray<string | undefined>, StoreError>

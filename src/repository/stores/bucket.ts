@@ -24,14 +24,14 @@ import * as Wakes from "./wakes.ts"
 
 export interface BucketOptions {
   readonly bucket: string
-  /** The prefix of all keys. If it is not empty and does not end in a slash, a slash is added. @default "" */
+  /** The prefix of all keys. If the prefix is not empty and does not end in a slash, a slash is added. @default "" */
   readonly prefix?: string | undefined
   /** The address of the store, such as `http://127.0.0.1:9000`. @default AWS S3 in the region */
   readonly endpoint?: string | undefined
   /** @default "us-east-1" */
   readonly region?: string | undefined
   /**
-   * The keys that sign the requests. Without them, requests are not signed.
+   * The keys that sign the requests. Without keys, requests are not signed.
    * @default the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the configuration
    */
   readonly credentials?:
@@ -80,7 +80,7 @@ const keysBelow = (objects: Objects, what: string, prefix: string) =>
 
 const makeBlobs = ({ objects, prefix, support }: OpenObjects) => {
   const top = `${prefix}blobs/`
-  /** Reads the bytes of a range of a blob, in requests of at most 8 MiB. */
+  /** Reads the bytes of a range of a blob, in requests of at most 8 MiB. Returns `undefined` if the blob does not exist. */
   const read = (key: string, offset: number, length: number): Effect.Effect<Uint8Array | undefined, Fault> =>
     Effect.gen(function* () {
       const chunks: Array<Uint8Array> = []

@@ -4,11 +4,11 @@
  * - `format.json` names the format and its version.
  * - `blobs/ab/cdef…` is the content whose hash is `abcdef…`.
  * - `heads/HASH.json` has two lines: the name of the workspace, whose SHA-256 is the file's name, and the text of its head.
- * - `heads/HASH.lock` is a directory. It has an entry of each process that replaces the head at the moment.
+ * - `heads/HASH.lock` is a directory. This directory has an entry of each process that replaces the head at the moment.
  * - `drafts` has files that are being written. A rename publishes a draft.
  *
- * Other programs may have written to the directory. So symlinks below it are not followed, only regular files are read, and
- * every content is checked.
+ * Other programs may have written to the directory. So symlinks below the directory are not followed, only regular files are
+ * read, and every content is checked.
  */
 import * as Effect from "effect/Effect"
 import { codeOf, isSystemError } from "../../model/realms.ts"
@@ -24,13 +24,13 @@ import * as Heads from "./directoryHeads.ts"
 import type { Stores } from "./stores.ts"
 
 export interface DirectoryOptions {
-  /** The path of the directory. The layer creates it if it does not exist. */
+  /** The path of the directory. The layer creates a missing directory. */
   readonly directory: string
   /** If true, a change returns only when it is on the disk, so that it survives a loss of power. @default false */
   readonly fsync?: boolean | undefined
 }
 
-/** The codes for a full disk or an exceeded quota. */
+/** The codes for a full disk, an exceeded quota, and a file above the size limit of the disk or the process. */
 const fullCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"])
 const fullNumbers: ReadonlySet<number> = new Set([-122, -69])
 
@@ -96,7 +96,10 @@ let drafts = 0
 const draftName = (): string =>
   `.${Identity.self()}.${(own ??= randomBytes(8).toString("hex"))}${(drafts++ % 2 ** 32).toString(16).padStart(8, "0")}.tmp`
 
-/** Opens a file without following a link and without waiting for the writer of a FIFO. Returns `undefined` if it is missing. */
+/**
+ * Opens a file without following a link and without waiting for the writer of a FIFO. Returns `undefined` if the file is
+ * missing.
+ */
 export const openFile = (path: string): { readonly descriptor: number; readonly size: number } | undefined => {
   let descriptor: number
   try {
@@ -246,7 +249,7 @@ export const open = ({ directory, fsync = false }: DirectoryOptions): Effect.Eff
 
 /**
  * Opens a directory that has only blobs, with its drafts beside them. The first content creates the directory. A reader leaves
- * the drafts of others alone.
+ * the drafts of other programs alone.
  */
 export const openBlobs = (
   { directory, fsync = false }: DirectoryOptions,

@@ -22,7 +22,7 @@ export const make = ({ attempt, fsync, publishNow, syncNames, withDraft }: Place
   const folderOf = (hash: string): string => join(top, hash.slice(0, 2))
   const pathOf = (hash: string): string => join(folderOf(hash), hash.slice(2))
 
-  /** Tests whether the folder of the hash exists. Throws if it is a link or a file. */
+  /** Tests whether the folder of the hash exists. Throws if the folder is a link or a file. */
   const hasFolder = (hash: string): boolean => {
     const stats = Fs.lstatSync(folderOf(hash), { throwIfNoEntry: false })
     if (stats?.isDirectory() === false) throw Object.assign(new Error("not a directory"), { code: "ENOTDIR" })

@@ -16,7 +16,7 @@ export interface Texts {
   readonly read: (workspace: string) => Effect.Effect<string | undefined, StoreError>
   /**
    * Replaces the text `expected` with `next` in one step, and returns whether the text was `expected`. If `expected` is
-   * `undefined`, no text may exist. If `next` is `undefined`, the text is deleted. At least one of them is a text.
+   * `undefined`, no text may exist. If `next` is `undefined`, the text is deleted. At least one of the two is a text.
    */
   readonly swap: (
     workspace: string,
@@ -26,8 +26,8 @@ export interface Texts {
   /** The names of all workspaces. The list may also have invalid names that other programs have stored. */
   readonly list: Stream.Stream<string, StoreError>
   /**
-   * Emits once when it has begun to observe changes, and then after each change. Merges changes that arrive faster than they
-   * are pulled.
+   * Emits once when the stream has begun to observe changes, and then after each change. Merges changes that arrive faster than
+   * they are pulled.
    */
   readonly wakes: (workspace: string) => Stream.Stream<unknown, StoreError>
 }

@@ -1,4 +1,4 @@
-/** Stores in memory. They end with the layer that made them. */
+/** Stores in memory. These stores end with the layer that made them. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

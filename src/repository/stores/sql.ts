@@ -118,16 +118,17 @@ const abandonedAfter = <A, E, R>(run: Effect.Effect<A, E, R>, duration: Duration
     )
   )
 
-/** Makes the function that runs the statements of a call. Without `timeout`, it waits without a limit. */
+/** Makes the function that runs the statements of a call. Without `timeout`, the function waits without a limit. */
 const makeAnswer =
   (timeout: Duration.Duration | undefined) =>
   (what: string, statements = 1) =>
   <A>(run: Effect.Effect<A, SqlError | StoreError>): Effect.Effect<A, StoreError> => {
+    const limit = timeout && Duration.times(timeout, statements)
     const timedOut = Effect.suspend(() => {
-      const detail = `${what}: the database has not answered for ${Duration.format(timeout!)}`
+      const detail = `${what}: the database has not answered for ${Duration.format(limit!)}`
       return Effect.fail(new StoreError({ reason: "unavailable", detail }))
     })
-    const limited = timeout === undefined ? run : abandonedAfter(run, Duration.times(timeout, statements), timedOut)
+    const limited = limit === undefined ? run : abandonedAfter(run, limit, timedOut)
     return limited.pipe(
       Effect.retry({ while: isConflict, times: 20, schedule: Schedule.jittered(Schedule.spaced("20 millis")) }),
       Effect.mapError((error) => (error._tag === "StoreError" ? error : toStoreError(what)(error)))

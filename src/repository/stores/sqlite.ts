@@ -89,8 +89,8 @@ const open = ({ file }: SqliteOptions): Effect.Effect<SqlClient.SqlClient, Store
       )
     )
     const semaphore = yield* Semaphore.make(1)
-    // A statement has the connection until it is done, also while it waits. Otherwise it could become part of another fiber's
-    // transaction, and be rolled back with it.
+    // A statement has the connection until it is done, also while it waits. Otherwise the statement could become part of another
+    // fiber's transaction, and be rolled back with this transaction.
     const acquirers = SqlClient.makeSqliteAcquirers({
       connection: Effect.succeed(connection),
       semaphore,

@@ -79,7 +79,7 @@ const lookUpEach = Effect.fnUntraced(function* (port: Backend, path: FsPath): Ef
 
 const withoutAccelerations = (fs: Algebra): Algebra => make(portable(fs.port))
 
-/** The entries to create. Some of them cannot be created. */
+/** The entries to create. Some entries cannot be created. */
 const entries: ReadonlyArray<readonly [path: string, bytes?: Uint8Array | undefined, mode?: number]> = [
   ["new"],
   ["new/deep", undefined, 0o700],

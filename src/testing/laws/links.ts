@@ -35,7 +35,7 @@ const climbingLinkTree = (fs: Algebra): Files => {
 
 export const absoluteLinkLaws: ReadonlyArray<Law> = [
   absoluteLinkForms("C-39", absoluteLinkTree).law(
-    "reading an absolute link to a path below the root reads its target",
+    "an absolute link to a path below the root leads to its target in reads, stat and lists",
     function* (fs) {
       for (const path of ["lf", "d/e/up", "ld/f", "ld/e/up", "top/d/f", "top/top/lf", "mixed", "through"]) {
         yield* equal(yield* fs.readString(path), "text\n", path)

@@ -146,7 +146,7 @@ export const otherLaws: ReadonlyArray<Law> = [
     }
   ),
   removingLaws("C-49", { "d/a": "x" }).law(
-    "a foreign file with the name of a temporary file is copied, counted and deleted like any other file",
+    "a foreign file with the name of a temporary file is copied, moved, counted and deleted like any other file",
     function* (fs) {
       if (!(yield* createForeignFile(fs, `d/${strange}`))) return
       yield* fails(fs.delete("d"), "DirectoryNotEmpty")

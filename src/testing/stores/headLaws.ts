@@ -370,7 +370,7 @@ export const headLaws: ReadonlyArray<StoreLaw> = [
       yield* Fiber.interrupt(fiber)
       const after = yield* heads.get("w")
       yield* holds(after?.author === before.author || after?.author === next.author, "the old or the new head", plain(after))
-      // The request of the interrupted call may still arrive, so this call may fail. If it succeeds, its head must stay.
+      // The request of the interrupted call may still arrive, so this call may fail. If this call succeeds, its head must stay.
       if (yield* heads.compareAndSet("w", after, headOf(after!.sequence + 1))) {
         yield* expectHead(heads, "w", headOf(after!.sequence + 1))
       }

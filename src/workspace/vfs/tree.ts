@@ -224,7 +224,7 @@ export const make = (
     )
   )
 
-/** Marks the tree as replaced. Removes it now, or when its last call ends. */
+/** Marks the tree as replaced. Removes the tree now, or when its last call ends. */
 export const retire = (tree: Tree): Effect.Effect<void> =>
   Effect.suspend(() => {
     tree.isRetired = true

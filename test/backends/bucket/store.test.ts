@@ -241,7 +241,7 @@ for (const [name, describeServer, server] of [
     )
 
     it.live(
-      "writes a stream of 17 MiB, and reads the same bytes",
+      "writes a stream of 17 MiB, reads the same bytes, and replaces them with ifMatch",
       () =>
         Effect.gen(function* () {
           const { fs } = yield* ground

@@ -26,19 +26,30 @@ const opened = Effect.gen(function* () {
   return { root, between, fs }
 })
 
-/** Counts the times that a call waits for the server: a request after an answer begins a round trip. */
-const roundTrips = (run: (fs: Algebra) => Effect.Effect<unknown, unknown>) =>
+/** Temporary files are removed without waiting for an answer. So are handles closed, except before a file is published. */
+const isAwaited = ({ bytes, type }: Packet): boolean =>
+  type !== Type.close && !(type === Type.remove && bytes.includes(".~fsa-"))
+
+/** Counts the requests of a call, and the times that it waits for the server: a request after an answer begins a round trip. */
+const countRequests = (run: (fs: Algebra) => Effect.Effect<unknown, unknown>) =>
   Effect.gen(function* () {
     const { between, fs, root } = yield* opened
-    Fs.mkdirSync(join(root, "d"))
-    Fs.writeFileSync(join(root, "d/old.txt"), "old\n")
-    Fs.chmodSync(join(root, "d/old.txt"), 0o644)
-    let count = 0
+    Fs.mkdirSync(join(root, "d/e"), { recursive: true })
+    Fs.mkdirSync(join(root, "many"))
+    for (let nth = 0; nth < 950; nth++) Fs.writeFileSync(join(root, "many", `${nth}`), "")
+    for (const name of ["d/old.txt", "d/e/old.txt"]) {
+      Fs.writeFileSync(join(root, name), "old\n")
+      Fs.chmodSync(join(root, name), 0o644)
+    }
+    Fs.writeFileSync(join(root, "d/large.bin"), bytesOf(mebibyte))
+    Fs.symlinkSync("old.txt", join(root, "d/link"))
+    let requests = 0
+    let roundTrips = 0
     let wasAnswered = true
-    between.onRequest = ({ type }) => {
-      // No call waits for the removal of a temporary file.
-      if (wasAnswered && type !== Type.remove) count++
-      wasAnswered = false
+    between.onRequest = (packet) => {
+      requests++
+      if (wasAnswered && isAwaited(packet)) roundTrips++
+      wasAnswered &&= !isAwaited(packet)
       return "pass"
     }
     between.onAnswer = () => {
@@ -46,7 +57,7 @@ const roundTrips = (run: (fs: Algebra) => Effect.Effect<unknown, unknown>) =>
       return "pass"
     }
     yield* run(fs)
-    return count
+    return [roundTrips, requests]
   }).pipe(Effect.scoped)
 
 const rangeOf = ({ bytes }: Packet): { readonly at: number; readonly length: number } => {
@@ -59,20 +70,116 @@ const streamOf = (size: number) => Stream.range(1, size / 65_536).pipe(Stream.ma
 const bytesOf = (size: number) =>
   Buffer.concat(Array.from({ length: size / 65_536 }, (_, nth) => Buffer.alloc(65_536, nth + 1)))
 
-describeSftp("Sftp waits for the server", () => {
-  it.live("once to return the metadata of an entry", () =>
+/** The round trips and the requests of each call. On a network, a call takes as long as its round trips. */
+const costs: Record<
+  string,
+  readonly [roundTrips: number, requests: number, run: (fs: Algebra) => Effect.Effect<unknown, unknown>]
+> = {
+  stat: [1, 3, (fs) => fs.stat("d/old.txt")],
+  exists: [1, 3, (fs) => fs.exists("d/old.txt")],
+  "report a missing file": [2, 6, (fs) => fs.exists("d/missing.txt")],
+  realPath: [1, 4, (fs) => fs.realPath("d/e/old.txt")],
+  "list a small directory": [2, 6, (fs) => fs.list("d/e")],
+  "list 950 entries": [4, 18, (fs) => fs.list("many")],
+  "read a small file": [3, 7, (fs) => fs.readString("d/old.txt")],
+  "read a part of a file": [4, 7, (fs) => fs.readBytes("d/large.bin", { offset: 10, limit: 10 })],
+  "read through a symlink": [7, 17, (fs) => fs.readString("d/link")],
+  "stream 1 MiB": [5, 13, (fs) => Stream.runDrain(fs.stream("d/large.bin"))],
+  // Look, open, write and flush, look again and close, publish.
+  "replace a file": [5, 13, (fs) => fs.write("d/old.txt", "new\n")],
+  "write a new file": [5, 13, (fs) => fs.write("d/new.txt", "new\n")],
+  "create a file": [5, 14, (fs) => fs.write("d/new.txt", "new\n", { mode: "create" })],
+  "append to a file": [4, 9, (fs) => fs.write("d/old.txt", "new\n", { mode: "append" })],
+  "edit a file": [9, 23, (fs) => fs.edit("d/old.txt", { oldText: "old", newText: "new" })],
+  "write a stream": [8, 19, (fs) => Stream.run(Stream.make(new Uint8Array(9)), fs.sink("d/old.txt"))],
+  mkdir: [4, 9, (fs) => fs.mkdir("d/new")],
+  "delete a file": [3, 7, (fs) => fs.delete("d/old.txt")],
+  "copy a file": [13, 35, (fs) => fs.copy("d/old.txt", "d/new.txt")],
+  "move a file": [7, 21, (fs) => fs.move("d/old.txt", "d/new.txt")],
+  "move a file over another": [7, 23, (fs) => fs.move("d/old.txt", "d/e/old.txt", { overwrite: true })],
+  symlink: [4, 9, (fs) => fs.symlink("d/new", "old.txt")],
+  setAttributes: [3, 7, (fs) => fs.setAttributes("d/old.txt", { mode: 0o600 })]
+}
+
+describeSftp("a call of Sftp", () => {
+  for (const [name, [roundTrips, requests, run]] of Object.entries(costs)) {
+    it.live(`needs at most ${roundTrips} round trips and ${requests} requests to ${name}`, () =>
+      Effect.gen(function* () {
+        const [actualRoundTrips, actualRequests] = yield* countRequests(run)
+        assert.isAtMost(actualRoundTrips!, roundTrips)
+        assert.isAtMost(actualRequests!, requests)
+      })
+    )
+  }
+
+  it.live("sends the requests of many fibers as one array, because ssh2 encrypts and sends each array alone", () =>
     Effect.gen(function* () {
-      assert.strictEqual(yield* roundTrips((fs) => fs.stat("d/old.txt")), 1)
-    })
+      const root = yield* directory
+      let arrays = 0
+      const dial = Effect.map(pipe(), ({ close, input, output }) => ({
+        close,
+        input,
+        output: new Writable({
+          write: (chunk: Buffer, _, done) => {
+            arrays++
+            output.write(chunk, done)
+          }
+        })
+      }))
+      const fs = make(yield* openPiped(root, {}, {}, dial))
+      yield* fs.exists("x")
+      arrays = 0
+      yield* Effect.all(
+        Array.from({ length: 16 }, () => fs.exists(".")),
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(arrays, 1)
+    }).pipe(Effect.scoped)
   )
 
-  const written = "five times to write a small file: to look, open, write and flush, look again and close, and publish"
-  it.live(written, () =>
+  it.live("closes a directory unread if a link leads to it, or if it is no directory", () =>
     Effect.gen(function* () {
-      assert.strictEqual(yield* roundTrips((fs) => fs.write("d/new.txt", "new\n", { mode: "create" })), 5)
-      assert.strictEqual(yield* roundTrips((fs) => fs.write("d/new.txt", "new\n")), 5)
-      assert.strictEqual(yield* roundTrips((fs) => fs.write("d/old.txt", "new\n")), 5)
-    })
+      const { between, fs, root } = yield* opened
+      const outside = yield* directory
+      Fs.symlinkSync(outside, join(root, "link"))
+      Fs.mkdirSync(join(outside, "inner"))
+      Fs.writeFileSync(join(root, "file"), "")
+      const sent: Array<number> = []
+      between.onRequest = ({ type }) => {
+        if (type === Type.opendir || type === Type.close || type === Type.readdir) sent.push(type)
+        return "pass"
+      }
+      const list = (path: string) => Effect.flip(fs.port.list(path as FsPath))
+      assert.strictEqual((yield* list("link"))._tag, "NotADirectory")
+      assert.strictEqual((yield* list("link/inner"))._tag, "NotFound")
+      assert.strictEqual((yield* list("file"))._tag, "NotADirectory")
+      assert.strictEqual((yield* list("missing"))._tag, "NotFound")
+      const { close, opendir } = Type
+      assert.deepStrictEqual(sent, [opendir, close, opendir, close, opendir, opendir])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("removes many files of a tree at the same time", () =>
+    Effect.gen(function* () {
+      const { between, fs, root } = yield* opened
+      for (const name of ["a", "b", "c"]) {
+        Fs.mkdirSync(join(root, "tree", name), { recursive: true })
+        for (let nth = 0; nth < 10; nth++) Fs.writeFileSync(join(root, "tree", name, `${nth}`), "")
+      }
+      const areSent = yield* Deferred.make<void>()
+      const removals = new Set<number>()
+      between.onRequest = ({ id, type }) => {
+        if (type === Type.remove && removals.add(id).size === 30) Deferred.doneUnsafe(areSent, Effect.void)
+        return "pass"
+      }
+      between.onAnswer = async ({ id }) => {
+        if (removals.has(id)) await Effect.runPromise(Deferred.await(areSent))
+        return "pass" as const
+      }
+      const { deleted, directories } = yield* fs.delete("tree", { recursive: true })
+      assert.deepStrictEqual([deleted, directories], [30, 4])
+      assert.deepStrictEqual(Fs.readdirSync(root), [])
+    }).pipe(Effect.scoped)
   )
 })
 
@@ -127,7 +234,7 @@ describeSftp("Sftp streaming a large file from the server", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("returns the whole file from a server that answers with fewer bytes than requested, or other lengths each time", () =>
+  it.live("returns the whole file from a server that answers with fewer bytes than requested, and with varying lengths", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened
       const bytes = bytesOf(4 * mebibyte)
@@ -434,6 +541,36 @@ describeSftp("Sftp with more requests than may wait for an answer", () => {
 })
 
 describeSftp("an append of Sftp", () => {
+  it.live("adds the bytes that it was given, even if it is interrupted and its array then changes", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      Fs.writeFileSync(join(root, "a"), "old\n")
+      const isHeld = yield* Deferred.make<void>()
+      const isReleased = yield* Deferred.make<void>()
+      const dial = Effect.map(pipe(), ({ close, input, output }) => ({
+        close,
+        input,
+        // A network that takes the first large request only after its caller was interrupted.
+        output: new Writable({
+          write: (chunk: Buffer, _, done) => {
+            if (chunk.length < 50_000) return void output.write(chunk, done)
+            Deferred.doneUnsafe(isHeld, Effect.void)
+            void Effect.runPromise(Deferred.await(isReleased)).then(() => output.write(chunk, done))
+          }
+        })
+      }))
+      const fs = make(yield* openPiped(root, {}, {}, dial))
+      const bytes = new Uint8Array(60_000).fill(97)
+      const writing = yield* Effect.forkChild(fs.writeBytes("a", bytes, { mode: "append" }))
+      yield* Deferred.await(isHeld)
+      yield* Fiber.interrupt(writing)
+      bytes.fill(98)
+      yield* Deferred.succeed(isReleased, undefined)
+      yield* fs.exists("a")
+      assert.strictEqual(Fs.readFileSync(join(root, "a"), "utf8"), `old\n${"a".repeat(60_000)}`)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("fails with Unavailable, and is not repeated, if the server wrote only a part and then the connection is lost", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened

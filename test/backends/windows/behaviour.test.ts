@@ -671,22 +671,24 @@ describe("a change that fails", () => {
 })
 
 describe("names of files", () => {
-  it.effect("can be renamed to a different case, and keep their case when the file is replaced", () =>
-    Effect.gen(function* () {
-      const { disk, port } = yield* host()
-      disk.put(`${root}\\ReadMe.TXT`, "x")
-      disk.put(`${root}\\other`, "y")
-      yield* write(port, "README.txt", bytes("new"), "replace")
-      assert.deepStrictEqual(disk.names(root), ["ReadMe.TXT", "other"])
-      yield* port.rename(p("other"), p("readme.txt"), { replace: true })
-      assert.deepStrictEqual(disk.names(root), ["ReadMe.TXT"])
-      yield* port.rename(p("README.TXT"), p("readme.txt"), { replace: false })
-      assert.deepStrictEqual(disk.names(root), ["readme.txt"])
-      assert.strictEqual(
-        (yield* faultOf(port.rename(p("README.TXT"), p("readme.txt"), { replace: false })))._tag,
-        "AlreadyExists"
-      )
-    })
+  it.effect(
+    "can be renamed to a different case, if they do not have it yet, and keep their case when the file is replaced",
+    () =>
+      Effect.gen(function* () {
+        const { disk, port } = yield* host()
+        disk.put(`${root}\\ReadMe.TXT`, "x")
+        disk.put(`${root}\\other`, "y")
+        yield* write(port, "README.txt", bytes("new"), "replace")
+        assert.deepStrictEqual(disk.names(root), ["ReadMe.TXT", "other"])
+        yield* port.rename(p("other"), p("readme.txt"), { replace: true })
+        assert.deepStrictEqual(disk.names(root), ["ReadMe.TXT"])
+        yield* port.rename(p("README.TXT"), p("readme.txt"), { replace: false })
+        assert.deepStrictEqual(disk.names(root), ["readme.txt"])
+        assert.strictEqual(
+          (yield* faultOf(port.rename(p("README.TXT"), p("readme.txt"), { replace: false })))._tag,
+          "AlreadyExists"
+        )
+      })
   )
 
   it.effect("can be renamed to a different case, even on a system that ignores such a rename", () =>

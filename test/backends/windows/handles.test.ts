@@ -56,7 +56,7 @@ describe("a reader", () => {
 describe("readers of a replaced file", () => {
   const size = 1024 * 1024
 
-  it.effect("keep at most 8 MiB in memory together, and all further content on the disk", () =>
+  it.effect("keep at most 8 MiB in memory together, and all further content on the disk, until they are closed", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       const old = Uint8Array.from({ length: size }, (_, at) => at % 251)

@@ -432,7 +432,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view:", () => {
         }).toBe(1)
       }))
 
-    it("shows a request with its answer, and marks faults", () =>
+    it("shows a request with its answer or that there is none yet, and marks faults", () =>
       visit("journal/3", async (page) => {
         const detail = page.getByRole("article", { name: "Entry 3: FileWrite" })
         await detail.getByRole("region", { name: "Request and answers" }).getByText("FileFault").waitFor()

@@ -259,7 +259,7 @@ describe.skipIf(!hasChromium())("the frame of the debug view", () => {
         await row(page, "appears.txt").waitFor({ state: "detached" })
       }))
 
-    it("shows either the tree or the file on a phone, and nothing is wider than the screen", () =>
+    it("shows either the tree or the file on a phone, fits the screen, and filters the files by the key /", () =>
       look(
         served,
         async (page) => {

@@ -159,6 +159,8 @@ describePostgres("on Postgres", () => {
         })
       )
       assert.strictEqual(error.reason, "unavailable")
+      // Two parts are written in a transaction of four statements.
+      assert.include(error.detail, "the database has not answered for 1s 200ms")
       const isInterrupted = yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`select pg_advisory_xact_lock(77)`

@@ -210,7 +210,7 @@ describe("stores in SQL", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("report a file that is not a database as corrupt", () =>
+  it.live("report a file that is not a database as corrupt, and a path below a file as unavailable", () =>
     Effect.gen(function* () {
       const file = makeFresh()
       Fs.writeFileSync(file, "x".repeat(10_000))

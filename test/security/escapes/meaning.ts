@@ -11,7 +11,7 @@ export type Leads =
   | { readonly is: "loop" }
   | { readonly is: "invalid" }
   | { readonly is: "tooLong" }
-  /** Only with `symlinks: "refuse"`. */
+  /** A link, if the filesystem has the option `symlinks: "refuse"`. */
   | { readonly is: "refused" }
 
 export interface Meaning {

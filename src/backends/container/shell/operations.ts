@@ -228,7 +228,7 @@ interface Pending {
 
 const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
 
-/** Joins the chunks of a stream to blocks of `pieceBytes` bytes. The last block may be smaller. */
+/** Divides a stream into blocks of `pieceBytes` bytes. The last block may be smaller. */
 const inBlocks = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E, R> =>
   Stream.mapAccum(
     content,

@@ -387,8 +387,8 @@ touch_() {
 
 // The shell's side of a session: a loop that answers requests, and one function for each operation of the port.
 //
-// It is POSIX shell with common tools only (coreutils and findutils of GNU, or busybox). Tests in the shell itself (`[
-// -d … ]`) start no process. So conditions are checked before a tool runs, and messages of tools matter only for other
+// The shell's side is POSIX shell with common tools only (coreutils and findutils of GNU, or busybox). Tests in the shell itself
+// (`[ -d … ]`) start no process. So conditions are checked before a tool runs, and messages of tools matter only for other
 // failures.
 //
 // Rules for all functions:

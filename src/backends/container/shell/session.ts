@@ -137,13 +137,16 @@ export interface Request {
   readonly call: string
   readonly arguments: ReadonlyArray<string | Uint8Array>
   /**
-   * The input of the request, which the shell function reads with `take`. It has at most 4 MiB, so that other requests
+   * The input of the request, which the shell function reads with `take`. The input has at most 4 MiB, so that other requests
    * wait only briefly.
    */
   readonly input?: Uint8Array | undefined
   /** The expected size of a large answer in bytes. The answer may have another size. */
   readonly expectedBytes?: number | undefined
-  /** True for a request that may run twice, such as a read. It is repeated in a new shell if the shell ends by itself. */
+  /**
+   * True for a request that may run twice, such as a read. Such a request is repeated in a new shell if the shell ends by
+   * itself.
+   */
   readonly repeats: boolean
 }
 

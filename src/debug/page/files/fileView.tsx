@@ -25,7 +25,10 @@ import { childrenOf, type Node, resolved } from "./tree.ts"
 
 type Part = NonNullable<FileContent["part"]>
 
-/** Returns the number of the part that the address selects with `part` or `line`. If both are given, `line` has priority. */
+/**
+ * Returns the number of the part that the address selects with `part` or `line`. If both are given, `line` has priority.
+ * Returns `undefined` if the address selects no part.
+ */
 const partAsked = (part: Part | undefined): number | undefined => {
   const { line, part: requestedPart } = place.value.params
   if (part !== undefined && line !== undefined) return partOfLine(part.first_lines, Number(line))

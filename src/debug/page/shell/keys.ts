@@ -29,7 +29,7 @@ export const useKeys = (bound: ReadonlyArray<Key>): void => {
   const latestKeys = useRef(bound)
   latestKeys.current = bound
   const names = bound.map(({ does, key }) => `${key}\n${does}`).join("\n\n")
-  // Bind the key before the next key press. A deferred effect would lose keys that are pressed right after the render.
+  // Bind the keys before the next key press. A deferred effect would lose keys that are pressed right after the render.
   useLayoutEffect(() => {
     const ownKeys = latestKeys.current.map(({ does, key }) => ({
       key,

@@ -148,7 +148,7 @@ const Menu = ({
     close()
     if (choice.id !== chosen) onChoose(choice.id)
   }
-  // Move the focus to the list before the next key press.
+  // Move the focus to the search field, or to the list if there is no field, before the next key press.
   useLayoutEffect(() => {
     if (!isOpen) return undefined
     setQuery("")

@@ -95,7 +95,7 @@ const runsOf = (sequences: ReadonlyArray<number>): string => {
   return runs.map(({ count, from }) => `${from}x${count}`).join()
 }
 
-/** Decodes runs. Returns `undefined` unless they contain exactly `count` sequence numbers. */
+/** Decodes runs. Returns `undefined` unless the runs contain exactly `count` sequence numbers. */
 const sequencesOf = (text: string, count: number): ReadonlyArray<number> | undefined => {
   if (text.length > maxRunsLength || count > maxListedParts) return undefined
   const sequences: Array<number> = []
@@ -171,7 +171,7 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
       { concurrency }
     )
 
-  /** Sends all parts. A limited number of them is in memory at a time. */
+  /** Sends all parts. A limited number of parts is in memory at a time. */
   const sendParts = (what: string, nuid: string, { read, size }: Source, partSize: number, step: Effect.Effect<void>) =>
     Effect.gen(function* () {
       const sequences: Array<number> = []

@@ -95,7 +95,8 @@ export const make = (connection: StoreConnection, name: string): Operations => {
       Effect.catchIf(
         (error) => isRefusal(error) && error.code === wrongLastSequence,
         () => {
-          // A write that was sent once and refused was not stored. If it was sent again, the first one may have been stored.
+          // A write that was sent once and refused was not stored. If the write was sent again, the first attempt may have been
+          // stored.
           if (sent === 1) return Effect.succeed(false)
           return Effect.flatMap(hasReplaced(what, workspace, revision, id), (answer) =>
             answer === undefined
