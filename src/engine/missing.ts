@@ -90,8 +90,8 @@ export const retryMissing = Effect.fnUntraced(function* <F, O extends Outcome>(
   answer: OutcomesOrFault<O>
 ): Effect.fn.Return<OutcomesOrFault<O | Unreadable>, Fault> {
   const first = "done" in answer ? answer.done : answer
+  if (!first.some(({ found }) => found === "gone")) return answer
   let missing = first.flatMap(({ found }, index) => (found === "gone" ? [index] : []))
-  if (missing.length === 0) return answer
   const moved = new Set<number>()
   const out: Array<O> = [...first]
   for (let left = maxAttempts; left > 0 && missing.length > 0; left--) {

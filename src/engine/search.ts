@@ -527,13 +527,13 @@ const batches = (
 }
 
 const filesOf = (batch: Batch): Array<DirectoryFiles<Directory>> => {
-  const out: Array<{ readonly visit: Directory; readonly segments: Array<string> }> = []
+  const out: Array<{ readonly visit: Directory; readonly children: Array<Child> }> = []
   for (const file of batch) {
     if (isSettled(file) || file.child.kind !== "file") continue
     const { child, directory } = file
     const last = out[out.length - 1]
-    if (last?.visit === directory) last.segments.push(keyOf(child))
-    else out.push({ visit: directory, segments: [keyOf(child)] })
+    if (last?.visit === directory) last.children.push(child)
+    else out.push({ visit: directory, children: [child] })
   }
   return out
 }

@@ -20,7 +20,7 @@ export const walkSortKey = (path: string, kind: Kind): string => (kind === "dire
 /** The pattern of surrogates, which sort differently in UTF-16 and by code point. */
 const surrogatePattern = /[\ud800-\udfff]/
 
-export const inWalkOrder = (children: ReadonlyArray<Child>, caseSensitive: boolean): Array<Child> => {
+export const inWalkOrder = <C extends Child>(children: ReadonlyArray<C>, caseSensitive: boolean): Array<C> => {
   if (children.length < 2) return children.slice()
   const keyed = children.map((child) => {
     const key = walkSortKey(child.name, child.kind)
@@ -50,7 +50,7 @@ export interface DirectoryReading<V extends Visit> {
 
 export interface DirectoryFiles<V extends Visit> {
   readonly visit: V
-  readonly segments: ReadonlyArray<string>
+  readonly children: ReadonlyArray<Child>
 }
 
 export interface Searched {

@@ -35,6 +35,7 @@ const groupsIn = (directory: string): Array<CodeSplittingGroup> => {
     ["common", "main.js", "mcpMain.js"],
     ["greeting", "mcpMain.js"],
     ["files", "main.js", "mcpServe.js"],
+    ["transactions", "mcpServe.js", "../backends/PosixHost.js"],
     ["tools", "mcpServe.js"],
     ["commands", "main.js"],
     ["host", "../backends/PosixHost.js"]
@@ -101,8 +102,16 @@ const bundle = async (directory: string): Promise<void> => {
     .filter((name) => !/^(?:chunks\/|@nats-io\/|(?:aws4fetch|ssh2)$)/.test(name) && !isBuiltin(name))
   if (foreign.length > 0) throw new Error(`the bundle imports ${foreign.join(", ")}`)
   const chunks = new Map(output.flatMap((chunk) => (chunk.type === "chunk" ? [[chunk.fileName, chunk] as const] : [])))
-  const early = new Set(["bin.js"])
-  for (const name of early) for (const imported of chunks.get(name)?.imports ?? []) early.add(imported)
+  const closureOf = (first: ReadonlyArray<string>): ReadonlySet<string> => {
+    const names = new Set(first)
+    for (const name of names) for (const imported of chunks.get(name)?.imports ?? []) names.add(imported)
+    return names
+  }
+  const hostChunks = closureOf([...chunks.keys()].filter((name) => name.startsWith("chunks/host-")))
+  const forServer = [...hostChunks].filter((name) => /^chunks\/(?:greeting|tools)-/.test(name))
+  if (hostChunks.size === 0 || forServer.length > 0)
+    throw new Error(`commands on host directories load chunks of the MCP server: ${forServer.join(", ")}`)
+  const early = closureOf(["bin.js"])
   const size = [...early].reduce((sum, name) => sum + (chunks.get(name)?.code.length ?? 0), 0)
   if (size > maxBeforeCache) throw new Error(`bin.js loads ${size} characters before it enables the compile cache`)
   writeFileSync(join(fresh, "LICENSES.txt"), licencesOf(output))

@@ -8,11 +8,11 @@ import { notADirectory, notFound } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath } from "../../model/FsPath.ts"
 import type { SkipReason } from "../../model/search.ts"
-import type { Child } from "../../port/Backend.ts"
+import { type Child, keyOf } from "../../port/Backend.ts"
 import type { DirectoryFiles, DirectoryReading, Explore, Explorer, Visit } from "../../port/explorer.ts"
 import * as Content from "./content.ts"
 import * as Children from "./hashTrie.ts"
-import { inOrder, type MemoryTree, type Node } from "./tree.ts"
+import { type Directory, inOrder, ListedNode, type MemoryTree, type Node } from "./tree.ts"
 
 /** The number of directories per request. A small number wastes little work if the walk ends early. */
 const directoriesPerRequest = 64
@@ -20,18 +20,34 @@ const directoriesPerRequest = 64
 export const makeExplore =
   (get: MemoryTree["get"], caseSensitive: boolean): Explore =>
   <V extends Visit>(pathOf: (visit: V) => FsPath) => {
+    const listings = new WeakMap<V, ReadonlyArray<ListedNode>>()
+
     const childrenOf = (visit: V): ReadonlyArray<Child> | Fault => {
       const node = get(pathOf(visit))
       if (node === undefined) return notFound
-      return node.kind === "directory" ? inOrder(node, caseSensitive) : notADirectory
+      if (node.kind !== "directory") return notADirectory
+      const children = inOrder(node, caseSensitive)
+      listings.set(visit, children)
+      return children
     }
 
-    const lendFrom = ({ segments, visit }: DirectoryFiles<V>, out: Array<Uint8Array | SkipReason>): void => {
+    const lookUp = (directory: Directory, child: Child): Uint8Array | SkipReason => {
+      const key = caseSensitive ? keyOf(child) : fold(keyOf(child))
+      const node = Children.get<Node>(directory.children, key, 0, key.length)
+      return node === undefined ? "gone" : node.kind === "file" ? Content.view(node.content) : "unreadable"
+    }
+
+    const lendFrom = ({ children, visit }: DirectoryFiles<V>, out: Array<Uint8Array | SkipReason>): void => {
       const directory = get(pathOf(visit))
-      for (const segment of segments) {
-        const key = caseSensitive ? segment : fold(segment)
-        const node = directory?.kind === "directory" ? Children.get<Node>(directory.children, key, 0, key.length) : undefined
-        out.push(node === undefined ? "gone" : node.kind === "file" ? Content.view(node.content) : "unreadable")
+      if (directory?.kind !== "directory") {
+        for (const _ of children) out.push("gone")
+        return
+      }
+      // While the directory has its listing, each listed entry has its node, so a look-up by name is unnecessary.
+      const isUnchanged = directory.ordered !== undefined && directory.ordered === listings.get(visit)
+      for (const child of children) {
+        const content = isUnchanged && child instanceof ListedNode ? child.content : undefined
+        out.push(content === undefined ? lookUp(directory, child) : Content.view(content))
       }
     }
 

@@ -40,7 +40,7 @@ export interface Directory extends NodeFields {
   children: Children.Children<Node>
   size: number
   /** The children in walk order, or `undefined` if no walk has sorted them since the last change of a child. */
-  ordered: ReadonlyArray<Child> | undefined
+  ordered: ReadonlyArray<ListedNode> | undefined
 }
 
 interface Link extends NodeFields {
@@ -113,7 +113,7 @@ export const noChildren: Pick<Directory, "children" | "size" | "ordered"> = {
  * An entry in the form that walks use. The entry reads its size from the node at each access, so all walks can share the entry
  * until its directory changes.
  */
-class ListedNode implements Child {
+export class ListedNode implements Child {
   readonly name: string
   readonly kind: Node["kind"]
   readonly addressable = true
@@ -128,12 +128,17 @@ class ListedNode implements Child {
   get sizeBytes(): number {
     return sizeOf(this.#node)
   }
+
+  /** The content of the file, which stays current until the `ordered` of the directory changes. */
+  get content(): Content.Content | undefined {
+    return this.#node.kind === "file" ? this.#node.content : undefined
+  }
 }
 
 /** Returns the children in walk order. Sorts the children only at the first call after a change of the directory. */
-export const inOrder = (self: Directory, caseSensitive: boolean): ReadonlyArray<Child> => {
+export const inOrder = (self: Directory, caseSensitive: boolean): ReadonlyArray<ListedNode> => {
   if (self.ordered === undefined) {
-    const children: Array<Child> = []
+    const children: Array<ListedNode> = []
     Children.forEach(self.children, (node) => children.push(new ListedNode(node)))
     self.ordered = inWalkOrder(children, caseSensitive)
   }

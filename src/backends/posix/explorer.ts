@@ -15,7 +15,7 @@ import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, isTemporaryName, root } from "../../model/FsPath.ts"
 import type { Query, SkipReason } from "../../model/search.ts"
-import type { Child } from "../../port/Backend.ts"
+import { type Child, keyOf } from "../../port/Backend.ts"
 import {
   type BatchSearchResult,
   type DirectoryFiles,
@@ -69,7 +69,7 @@ interface Item<V extends Visit> {
 }
 
 const itemsOf = <V extends Visit>(files: ReadonlyArray<DirectoryFiles<V>>): ReadonlyArray<Item<V>> =>
-  files.flatMap(({ segments, visit }) => segments.map((segment) => ({ visit, segment })))
+  files.flatMap(({ children, visit }) => children.map((child) => ({ visit, segment: keyOf(child) })))
 
 const lendOrFault = <V extends Visit>(lend: LendDirectory<V>, visit: V): ReturnType<LendDirectory<V>> => {
   try {

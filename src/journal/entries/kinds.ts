@@ -1,4 +1,5 @@
 /** The table of the kinds of request, with one row per kind, for branches, leaves and replays. */
+import { createWith } from "./create.ts"
 import type { CreateMode, Efferent, FileSystemEntry, Terminal } from "./files.ts"
 
 interface Kind {
@@ -57,7 +58,7 @@ const tags = new Map<unknown, string>()
 export const make = <A extends FileSystemEntry>(type: EntryClass<A>, fields: Fields<Omit<A, "_tag">>): A => {
   let tag = tags.get(type)
   if (tag === undefined) tags.set(type, (tag = type.fields._tag.schema.literal))
-  const entry = Object.create(type.prototype as object) as Record<string, unknown>
+  const entry = createWith(type.prototype as object)
   entry["_tag"] = tag
   const given = fields as Record<string, unknown>
   for (const name in given) if (given[name] !== undefined) entry[name] = given[name]

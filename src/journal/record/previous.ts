@@ -18,6 +18,7 @@ import type { ContentStore } from "../model.ts"
 import { JournalError } from "../errors.ts"
 import type { Content, Removed } from "../FileSystemEntry.ts"
 import { keepBytes, maxInlineBytes } from "../store/entryCopies.ts"
+import type { RecentContents } from "./recentContents.ts"
 
 const chunkSize = 65_536
 
@@ -79,17 +80,18 @@ const previousByStat = (port: Backend, contents: ContentStore, path: FsPath.FsPa
           : contentAt(port, contents, path, stat.sizeBytes)
   )
 
-/** Returns the content that a write to this path replaces. The caller owns the returned bytes. */
+/** Returns the content that a write to this path replaces. No other code may change the returned bytes. */
 export const previousContent = (
   port: Backend,
   contents: ContentStore,
+  recent: RecentContents,
   path: FsPath.FsPath
 ): Effect.Effect<Previous, JournalError> => {
   const perform = performing(port, "Read")
   if (perform === undefined) return previousByStat(port, contents, path)
   const asked = perform({ _tag: "Read", path, maxBytes: maxInlineBytes })
   const found: Effect.Effect<Previous | "declined", Fault> = Eager.map(asked, (whole) =>
-    Option.isNone(whole) ? "declined" : keepBytes(whole.value.bytes)
+    Option.isNone(whole) ? "declined" : recent.keep(path, whole.value.bytes)
   )
   return Eager.flatMap(
     Eager.catch(found, ({ _tag }) => (_tag === "NotFound" ? noFile : declined)),

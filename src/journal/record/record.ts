@@ -13,6 +13,7 @@ import { make } from "../entries/kinds.ts"
 import { metadataOf } from "../entries/values.ts"
 import { ownAppendOf } from "../store/memoryStore.ts"
 import * as Changing from "./changes.ts"
+import * as RecentContents from "./recentContents.ts"
 import * as Faults from "./steps.ts"
 import { recordRequest, type StepRecorder } from "./steps.ts"
 import { type RecordContext, write } from "./writes.ts"
@@ -193,7 +194,8 @@ export const recordInto =
           nextId: Faults.makeIds(beginning),
           self,
           reads: options?.reads === true,
-          previous: options?.previous !== false
+          previous: options?.previous !== false,
+          recent: RecentContents.make()
         })
       )
     )

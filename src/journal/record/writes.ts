@@ -20,6 +20,7 @@ import { sizeOf } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
 import { keepBytes, maxInlineBytes } from "../store/entryCopies.ts"
 import { hasExactBytes, type Previous, previousContent } from "./previous.ts"
+import type { RecentContents } from "./recentContents.ts"
 import * as Faults from "./steps.ts"
 import { type DoneCheck, orNothingDone, recordAnswer, recordRequest, step, type StepRecorder } from "./steps.ts"
 
@@ -99,21 +100,22 @@ export interface RecordContext extends StepRecorder {
   readonly self: Backend
   readonly reads: boolean
   readonly previous: boolean
+  readonly recent: RecentContents
 }
 
 const noPrevious: Exit.Exit<null> = Exit.succeed(null)
 const unknownPrevious: Exit.Exit<undefined> = Exit.succeed(undefined)
 
 /**
- * Returns the previous content. The caller owns the returned bytes. A create replaces nothing, because it fails if the file
- * exists.
+ * Returns the previous content. No other code may change the returned bytes. A create replaces nothing, because it fails if
+ * the file exists.
  */
 const previousOf = (
-  { journal, previous, self }: RecordContext,
+  { journal, previous, recent, self }: RecordContext,
   path: FsPath,
   mode: Mode
 ): Effect.Effect<Previous, JournalError> =>
-  mode === "create" ? noPrevious : previous ? previousContent(self, journal.contents, path) : unknownPrevious
+  mode === "create" ? noPrevious : previous ? previousContent(self, journal.contents, recent, path) : unknownPrevious
 
 const written = (
   correlationId: string,
@@ -143,8 +145,9 @@ const storeIfLarge = ({ journal }: RecordContext, bytes: Uint8Array): Effect.Eff
   bytes.length > maxInlineBytes ? journal.contents.put(bytes) : Exit.succeed(bytes)
 
 /** Returns the request of a write. Copies a small content, because the caller may change the bytes later. */
-const writeRequest = (id: string, path: FsPath, given: Content, mode: Mode): FileWrite => {
+const writeRequest = ({ recent }: RecordContext, id: string, path: FsPath, given: Content, mode: Mode): FileWrite => {
   const content = isBytes(given) ? keepBytes(given) : given
+  if (isBytes(content) && mode !== "append") recent.add(path, content)
   return makeEntry(FileWrite, { correlationId: id, path, content, createMode: createModes[mode], createParents: false })
 }
 
@@ -158,7 +161,7 @@ const writeInOneStep = (writing: RecordContext, path: FsPath, bytes: Uint8Array,
     return Eager.flatMap(orNothingDone(prepared), ({ content, previous }) => {
       const id = writing.nextId()
       return step<FileStat, Fault, never>(writing, {
-        request: writeRequest(id, path, content, mode),
+        request: writeRequest(writing, id, path, content, mode),
         run: self.write<never, never>(path, bytes, mode),
         answer: (stat) => written(id, path, bytes.length, previous, versionOf(content, mode), reads ? stat : undefined),
         checkDone: () => checkWritten(self, path, bytes, mode, previous)
@@ -252,7 +255,7 @@ const writeWithinLock = (
       const commit = recordingCommit(writing, id, path, mode, how, progress, (previous) =>
         written(id, path, bytes.length, previous, versionOf(content, mode), undefined)
       )
-      return Effect.flatMap(recordRequest(writing, writeRequest(id, path, content, mode)), () =>
+      return Effect.flatMap(recordRequest(writing, writeRequest(writing, id, path, content, mode)), () =>
         Effect.onError(
           withoutMode(writing, restore(writing.self.write<never, never>(path, bytes, mode, { commit }))),
           (cause) => (progress.isAnswerRecorded ? Effect.void : recordFailure(writing, id, path, progress, cause))

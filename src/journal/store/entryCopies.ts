@@ -5,6 +5,7 @@ import * as Eager from "../../engine/eager.ts"
 import { isBytes } from "../../model/realms.ts"
 import { isNode, workerThreads } from "../../runtime/node.ts"
 import type { ContentStore, Recorded } from "../model.ts"
+import { createWith } from "../entries/create.ts"
 import { JournalError } from "../errors.ts"
 import type { Decode } from "./pages.ts"
 
@@ -82,8 +83,14 @@ const setField = (to: Fields, field: string, value: unknown): void => {
   else to[field] = value
 }
 
+const emptyLike = (from: object): Fields => {
+  if (Array.isArray(from)) return [] as unknown as Fields
+  const prototype = Object.getPrototypeOf(from) as object | null
+  return prototype === null ? (Object.create(null) as Fields) : createWith(prototype)
+}
+
 const copyRecord = (from: object, findings: CopyFindings, maxBytes: number): object => {
-  const to = (Array.isArray(from) ? [] : Object.create(Object.getPrototypeOf(from) as object | null)) as Fields
+  const to = emptyLike(from)
   for (const field of Object.keys(from)) {
     const value = (from as Fields)[field]
     if (!isObject(value)) setField(to, field, value)

@@ -10,20 +10,27 @@ import { copyAllForStore, copyForStore, pageForReaders } from "./entryCopies.ts"
 import * as Signal from "../../runtime/signal.ts"
 
 export const make = <E>(): Store<E> => {
-  const entries: Array<Recorded<E>> = []
+  // Two lists instead of a record for each entry, because garbage collections take long with many small objects.
+  const entries: Array<E> = []
+  const times: Array<number> = []
   const signal = Signal.make()
+  const recordedFrom = (start: number, end: number): Array<Recorded<E>> =>
+    entries.slice(start, end).map((entry, i) => Object.freeze({ position: start + i + 1, at: times[start + i]!, entry }))
   return {
     append: (added, at) =>
       Effect.sync(() => {
-        for (const entry of added) entries.push(Object.freeze({ position: entries.length + 1, at, entry }))
+        for (const entry of added) {
+          entries.push(entry)
+          times.push(at)
+        }
         signal.wake()
         return entries.length
       }),
-    read: (after, limit) => Effect.sync(() => entries.slice(after, after + limit)),
+    read: (after, limit) => Effect.sync(() => recordedFrom(after, after + limit)),
     readBackward: (before, limit) =>
       Effect.sync(() => {
         const end = Math.min(entries.length, Math.max(0, before - 1))
-        return entries.slice(Math.max(0, end - limit), end).reverse()
+        return recordedFrom(Math.max(0, end - limit), end).reverse()
       }),
     last: Effect.sync(() => entries.length),
     changed: (after) => (entries.length > after ? Effect.void : signal.wait(() => entries.length > after)),

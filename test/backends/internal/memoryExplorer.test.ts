@@ -12,9 +12,10 @@ import * as MemoryTree from "../../../src/backends/memory/tree.ts"
 import * as Filesystem from "../../../src/filesystem/Filesystem.ts"
 import { join } from "../../../src/model/FsPath.ts"
 import type { FsPath } from "../../../src/model/FsPath.ts"
-import { type Backend, portable } from "../../../src/port/Backend.ts"
-import { inWalkOrder, type Visit } from "../../../src/port/explorer.ts"
+import { type Backend, type Child, portable } from "../../../src/port/Backend.ts"
+import { type Explorer, inWalkOrder, type Visit } from "../../../src/port/explorer.ts"
 import * as Session from "../../../src/workspace/Session.ts"
+import { performed } from "../../performed.ts"
 import { content } from "../../runtime/searched.ts"
 import { runStep, Step } from "./memoryModel.ts"
 
@@ -26,10 +27,30 @@ const at = (path: string): Place => ({ above: undefined, segment: path, path: pa
 
 const explored = (port: Backend) => port.explore!<Place>(({ path }) => path, true)
 
-/** Compares the listings and contents from the explorer with those from the primitives, for the whole tree. */
-const compareAll = Effect.fnUntraced(function* (port: Backend) {
+const childNamed = (name: string): Child => ({ name, kind: "file", addressable: true })
+
+interface Listed {
+  readonly visit: Place
+  readonly children: ReadonlyArray<Child>
+}
+
+const compareLent = Effect.fnUntraced(function* (port: Backend, explorer: Explorer<Place>, { children, visit }: Listed) {
+  const lent = yield* explorer.lend!([{ visit, children }])
+  for (const [index, { name }] of children.entries()) {
+    const path = join(visit.path, name)
+    const stat = yield* Effect.catch(port.stat(path), () => Effect.undefined)
+    const read = Effect.scoped(Effect.flatMap(port.open(path), ({ read }) => read(0, 100)))
+    assert.deepStrictEqual(lent[index], stat === undefined ? "gone" : stat.kind === "file" ? yield* read : "unreadable")
+  }
+})
+
+/**
+ * Compares the listings and contents from the explorer with those from the primitives, for the whole tree. Returns the
+ * listings.
+ */
+const compareAll = Effect.fnUntraced(function* (port: Backend, explorer: Explorer<Place>) {
   const { caseSensitive } = port.info
-  const explorer = yield* explored(port)
+  const all: Array<Listed> = []
   const pending = [at(".")]
   for (let visit = pending.pop(); visit !== undefined; visit = pending.pop()) {
     explorer.read([visit])
@@ -40,17 +61,13 @@ const compareAll = Effect.fnUntraced(function* (port: Backend) {
       children.map(({ addressable, kind, name, sizeBytes }) => ({ name, kind, addressable, sizeBytes })),
       listed as never
     )
-    const [lent] = yield* explorer.lend!([{ visit, segments: ["none"] }])
-    assert.strictEqual(lent, "gone")
-    for (const { kind, name } of children) {
-      const path = join(visit.path, name)
-      if (kind === "directory") pending.push(at(path))
-      const [lent] = yield* explorer.lend!([{ visit, segments: [name] }])
-      const bytes = kind !== "file" ? "unreadable" : yield* Effect.flatMap(port.open(path), ({ read }) => read(0, 100))
-      assert.deepStrictEqual(lent, bytes)
-    }
+    yield* compareLent(port, explorer, { visit, children })
+    yield* compareLent(port, explorer, { visit, children: [...children.map(({ name }) => name), "none"].map(childNamed) })
+    for (const { kind, name } of children) if (kind === "directory") pending.push(at(join(visit.path, name)))
+    all.push({ visit, children })
   }
-}, Effect.scoped)
+  return all
+})
 
 for (const caseInsensitive of [false, true]) {
   const Moments = Arbitrary.array(
@@ -72,20 +89,29 @@ for (const caseInsensitive of [false, true]) {
         const port = MemoryPort.makeMemoryPort(tree, MemoryPort.make({ caseInsensitive }), settings)
         const history = MemoryPort.makeMemoryHistory(tree, settings)
         const kept: Array<MemoryTree.Captured> = []
+        const explorer = yield* explored(port)
+        let listings: ReadonlyArray<Listed> = []
+        const compareChanged = Effect.gen(function* () {
+          for (const listed of listings) yield* compareLent(port, explorer, listed)
+          listings = yield* compareAll(port, explorer)
+        })
         for (const { restore, steps } of moments) {
           for (const step of steps) {
             yield* Effect.ignore(runStep(port, step))
-            yield* compareAll(port)
+            yield* compareChanged
           }
           const captured = yield* history.capture
           kept.push(captured as MemoryTree.Captured)
           const old = kept[restore]
           if (old !== undefined && moments.length % 2 === 0) yield* history.restore(old, undefined)
           else if (old !== undefined) yield* history.restore(old, ["a" as FsPath, "b/a" as FsPath])
-          yield* compareAll(port)
+          yield* compareChanged
         }
-        for (const captured of kept) yield* compareAll(history.view(captured))
-      }),
+        for (const captured of kept) {
+          const view = history.view(captured)
+          yield* compareAll(view, yield* explored(view))
+        }
+      }).pipe(Effect.scoped),
     { arbitrary: { runs: 100 } }
   )
 }
@@ -188,6 +214,20 @@ describe("glob in memory", () => {
   )
 })
 
+describe("a file that was read whole", () => {
+  it.effect("keeps the version of the bytes that were read, even if the file is replaced afterwards", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make({ tree: { a: "old" } })
+      const read = performed(port, { _tag: "Read", path: "a" as FsPath, maxBytes: 100 })
+      const [whole, other] = [yield* read, yield* read]
+      const expected = yield* other!.version!
+      yield* port.write<never, never>("a" as FsPath, new TextEncoder().encode("new"), "replace")
+      assert.strictEqual(new TextDecoder().decode(whole!.bytes), "old")
+      assert.strictEqual(yield* whole!.version!, expected)
+    })
+  )
+})
+
 describe("a filesystem of a session that has ended", () => {
   it.effect("refuses walks and searches like every other call", () =>
     Effect.gen(function* () {
@@ -201,7 +241,7 @@ describe("a filesystem of a session that has ended", () => {
       const refused = yield* Effect.flip(port.list("." as FsPath))
       explorer.read([at(".")])
       assert.deepStrictEqual(explorer.take()[0]!.children, refused as never)
-      assert.deepStrictEqual(yield* Effect.flip(explorer.lend!([{ visit: at("."), segments: ["a"] }])), refused)
+      assert.deepStrictEqual(yield* Effect.flip(explorer.lend!([{ visit: at("."), children: [childNamed("a")] }])), refused)
       assert.strictEqual((yield* Effect.flip(fs.grep("foo")))._tag, "Unavailable")
       assert.strictEqual((yield* Effect.flip(fs.glob("**")))._tag, "Unavailable")
     }).pipe(Effect.scoped)
