@@ -80,8 +80,8 @@ export interface Operations {
   /**
    * Makes the tree equal to a ZIP archive of any origin. Removes entries that the archive does not contain.
    *
-   * Checks the whole archive before it changes anything, so a failure changes nothing. Fails with ArchiveError if the archive
-   * is invalid or contains unsupported symlinks, and with AccessDenied `readOnly` if writing or deleting is not permitted.
+   * Checks the whole archive before it changes any visible entry, so a failure changes nothing. Fails with ArchiveError if the
+   * archive is invalid or contains unsupported symlinks, and with AccessDenied `readOnly` if writing or deleting is not permitted.
    */
   readonly restore: (data: Uint8Array) => Effect.Effect<void, ArchiveError | FsError>
 }
