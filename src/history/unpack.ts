@@ -2,7 +2,6 @@
 import type * as Effect from "effect/Effect"
 import type { FsPath } from "../model/FsPath.ts"
 import type { DirectoryHistory } from "../port/history.ts"
-import type { Threads } from "./threads/pool.ts"
 import type { FileNode } from "./tree.ts"
 
 /** A file of the new tree that is not staged yet. */
@@ -18,7 +17,6 @@ export interface UnstagedFile {
 
 export interface UnpackOptions {
   readonly lend: NonNullable<DirectoryHistory["lend"]>
-  readonly threads: Threads
   /** True to compute the SHA-256 of each content. */
   readonly isHashed: boolean
   /** Runs after some files were staged. */

@@ -16,8 +16,7 @@ import { isBytes } from "../../model/realms.ts"
 import { type Backend, keyOf, type NewEntry } from "../../port/Backend.ts"
 import { performing } from "../../port/Request.ts"
 import { createHash, type Hash } from "../../runtime/node.ts"
-import { shared as sharedThreads } from "../threads/pool.ts"
-import type { Unpack, UnpackOptions, UnstagedFile } from "../unpack.ts"
+import type { Unpack, UnstagedFile } from "../unpack.ts"
 import { blobHasher, blobId, countFiles, type FileNode, type Node } from "../tree.ts"
 import { copyFile, copyLink, maxWholeBytes, noLinks } from "./entries.ts"
 import { modeOf, type Move, type Plan, slotOf, type Step, withOwnerBits } from "./plan.ts"
@@ -366,12 +365,6 @@ const hasManyLeaves = (steps: Plan["steps"]): boolean => {
   return steps.some(({ after }) => (leaves += countLeaves(after)) >= minThreadedFiles)
 }
 
-const stageInThreads = (
-  unpack: Unpack,
-  files: ReadonlyArray<UnstagedFile>,
-  options: Omit<UnpackOptions, "threads">
-): Effect.Effect<void> => Effect.scoped(Effect.flatMap(sharedThreads, (threads) => unpack(files, { ...options, threads })))
-
 export const stage = Effect.fnUntraced(function* <E>(
   port: Backend,
   { regions, steps }: Plan,
@@ -399,7 +392,7 @@ export const stage = Effect.fnUntraced(function* <E>(
     const files = staging.unstaged!
     const onStaged = (count: number): Effect.Effect<void> =>
       onProgress === undefined ? Effect.void : Effect.forEach(Array.from({ length: count }), () => done, { discard: true })
-    yield* stageInThreads(unpack, files, { lend, isHashed: isRecorded, onStaged })
+    yield* unpack(files, { lend, isHashed: isRecorded, onStaged })
     for (const { at, file, hash, mode, path, staged } of files)
       staged.hash = hash ?? (yield* stageFile(port, { at, path }, file, mode, staging))
     yield* creator.flush

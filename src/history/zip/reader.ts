@@ -459,7 +459,9 @@ class Reader {
         const entry = byNode.get(unstaged.file)
         return entry === undefined || !isSmall(entry) ? [] : [[entry, unstaged]]
       })
-      return unpackFiles(this.#source, small, options)
+      return Effect.scoped(
+        Effect.flatMap(sharedThreads, (threads) => unpackFiles(this.#source, small, { ...options, threads }))
+      )
     }
     const content: Contents["content"] = (path) =>
       Effect.suspend((): ReturnType<Contents["content"]> => {

@@ -9,12 +9,17 @@ import * as Exit from "effect/Exit"
 import { type FsPath, name, parent } from "../../model/FsPath.ts"
 import { isPlainSegment } from "../capture.ts"
 import type { Place } from "../threads/orders.ts"
-import type { UnpackOptions, UnstagedFile } from "../unpack.ts"
+import type { Threads } from "../threads/pool.ts"
+import type { UnpackOptions as SharedOptions, UnstagedFile } from "../unpack.ts"
 import { type CentralEntry, stored } from "./records.ts"
 import type { Source } from "./spool.ts"
 
 /** The entry of a file, with the offset of its content in the archive. */
 type Located = Pick<CentralEntry, "packed" | "size" | "crc" | "method"> & { readonly data: number }
+
+interface UnpackOptions extends SharedOptions {
+  readonly threads: Threads
+}
 
 export type Unpacked = readonly [entry: Located, file: UnstagedFile]
 
