@@ -30,7 +30,7 @@ import { compare } from "../model/unicode.ts"
 import * as Ignore from "./ignore.ts"
 import * as Matcher from "./matcher.ts"
 
-const { deserialize, serialize } = v8()
+const { DefaultSerializer, deserialize } = v8()
 const { isAscii, isUtf8 } = buffer()
 
 // Standard input and output carry frames: four bytes of length, then a serialized value. All calls are synchronous.
@@ -58,11 +58,16 @@ const receive = (bytes: Buffer): Buffer => {
   return bytes
 }
 
+const headBytes = Buffer.alloc(4)
+
 const send = (value: unknown): void => {
-  const body = serialize(value)
-  const frame = Buffer.allocUnsafe(4 + body.length)
-  frame.writeUInt32LE(body.length)
-  body.copy(frame, 4)
+  // Serialize the value behind the length, so that the value is not copied.
+  const serializer = new DefaultSerializer()
+  serializer.writeRawBytes(headBytes)
+  serializer.writeHeader()
+  serializer.writeValue(value)
+  const frame = serializer.releaseBuffer()
+  frame.writeUInt32LE(frame.length - headBytes.length)
   for (let at = 0; at < frame.length;) at += retry(() => Fs.writeSync(1, frame, at, frame.length - at))
 }
 
@@ -210,10 +215,12 @@ const countFilesWithoutMatch = (out: Entries, start: number, search: Search, fil
 }
 
 /** Leaves out the files without a match, which `countFilesWithoutMatch` counts. */
-const onlyFound = (matches: PackedMatches): PackedMatches => ({
-  ...matches,
-  files: matches.files.filter((found) => found !== 0)
-})
+const onlyFound = (matches: PackedMatches): PackedMatches => {
+  const { files } = matches
+  let count = 0
+  for (let i = 0; i < files.length; i++) if (files[i] !== 0) files[count++] = files[i]!
+  return { ...matches, files: files.subarray(0, count) }
+}
 
 class RunningSearch {
   readonly #tree: TreeSearch
@@ -268,11 +275,10 @@ class RunningSearch {
         if (next.state !== undefined) this.#keep(next.path, next.state)
         continue
       }
-      const before = { items: out.codes.length, files: files.length }
+      const before = { items: out.codes.length, files: files.length, found: search?.found() ?? 0 }
       const below = this.#visitOne(top, next.path, next.state, out, files, search)
       const searched = search === undefined ? 0 : search.done() - before.files
-      let found = 0
-      for (let file = before.files; file < before.files + searched; file++) if (!search!.isWithoutMatch(file)) found++
+      const found = search === undefined ? 0 : search.found() - before.found
       if (below === undefined) {
         out.codes.length = before.items
         out.names.length = before.items
@@ -287,8 +293,8 @@ class RunningSearch {
     }
     return {
       ticket,
-      directories: Int32Array.from(records),
-      codes: Uint8Array.from(out.codes),
+      directories: new Int32Array(records),
+      codes: new Uint8Array(out.codes),
       names: out.names.join("/"),
       matches: search && onlyFound(search.answer())
     }
@@ -311,14 +317,14 @@ class RunningSearch {
       const listing = list()
       if (listing === undefined) return undefined
       const state = this.#withIgnoreFiles(reached, (name) => listing.names.includes(name))
-      const first = files.length
       const directories = this.#decide(listing, path, state, out, files)
       if (search !== undefined) {
+        const gone = search.gone()
         while (search.done() < files.length) {
           if (performance.now() > nextProgress) reportProgress()
           if (!search.next()) return undefined
         }
-        if (search.hasGone(first)) return undefined
+        if (search.gone() > gone) return undefined
       }
       return { entries: listing.names.length, directories }
     } catch {

@@ -97,6 +97,18 @@
   ;; Tests whether [at, end) contains a zero byte.
   (func (export "hasNul") (param $at i32) (param $end i32) (result i32)
     (local $mask i32)
+    ;; Test 64 bytes at a time. The smallest of four bytes is zero exactly if one of them is zero.
+    (block $rest
+      (loop $step
+        (br_if $rest (i32.gt_u (i32.add (local.get $at) (i32.const 64)) (local.get $end)))
+        (br_if $rest
+          (i32.eqz
+            (i8x16.all_true
+              (i8x16.min_u
+                (i8x16.min_u (v128.load (local.get $at)) (v128.load offset=16 (local.get $at)))
+                (i8x16.min_u (v128.load offset=32 (local.get $at)) (v128.load offset=48 (local.get $at)))))))
+        (local.set $at (i32.add (local.get $at) (i32.const 64)))
+        (br $step)))
     (block $done
       (loop $step
         (br_if $done (i32.ge_u (local.get $at) (local.get $end)))

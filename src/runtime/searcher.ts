@@ -17,7 +17,8 @@ export type Batch = Paths | Contents | WorkingDirectory
 
 /**
  * Files of the working directory, by name. The caller may append names during the search. After all files in the list are
- * searched, the process may enter another directory and append its files.
+ * searched, the process may enter another directory and append its files. The caller has listed the names as files, so
+ * the kind of a small file is not checked again.
  */
 export interface WorkingDirectory {
   readonly files: ReadonlyArray<string>
@@ -56,8 +57,10 @@ export interface Search {
   readonly done: () => number
   /** Returns the number of matches found so far. */
   readonly matches: () => number
-  /** Tests whether any file from index `from` on no longer existed. */
-  readonly hasGone: (from: number) => boolean
+  /** Returns the number of searched files that have matches or were skipped. */
+  readonly found: () => number
+  /** Returns the number of files that no longer existed. */
+  readonly gone: () => number
   /** Tests whether a searched file has no match and was not skipped. */
   readonly isWithoutMatch: (file: number) => boolean
   /**
@@ -465,6 +468,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     }
 
     const refuseHardlinks = "refuseHardlinks" in batch && batch.refuseHardlinks === true
+    const isListed = "files" in batch
     const searchOpenFile = (file: number): number => {
       if (refuseHardlinks && fs.fstatSync(file).nlink > 1) return unreadable
       // Read at an explicit position, which fails for pipes and terminals.
@@ -477,7 +481,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       }
       const found = size > maxBytes ? tooLarge : content(size)
       // A device can return a short read too. Skip the check of the kind if bytes were read and none matched.
-      return (found === 0 && size > 0) || fs.fstatSync(file).isFile() ? found : unreadable
+      return isListed || (found === 0 && size > 0) || fs.fstatSync(file).isFile() ? found : unreadable
     }
 
     const searchBytes = (bytes: Uint8Array): number => {
@@ -595,6 +599,8 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     }
 
     let done = 0
+    let foundCount = 0
+    let goneCount = 0
     let isOutOfDescriptors = false
     let directory = -1
     let left = 0
@@ -632,8 +638,11 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         }
       }
       isOutOfDescriptors = found === noDescriptor
-      if (!isOutOfDescriptors) files[done++] = found
-      return !isOutOfDescriptors
+      if (isOutOfDescriptors) return false
+      files[done++] = found
+      if (found !== 0) foundCount++
+      if (found === gone) goneCount++
+      return true
     }
     const nextTogether = (): boolean => {
       const isTogether = "contents" in batch && needles !== undefined && !isWhole && (done > 0 || batch.from === 1)
@@ -651,7 +660,8 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       nextTogether,
       done: () => done,
       matches: () => metaLength >> 2,
-      hasGone: (from) => files.subarray(from, done).includes(gone),
+      found: () => foundCount,
+      gone: () => goneCount,
       isWithoutMatch: (file) => files[file] === 0,
       answer: () => ({
         files: files.subarray(0, done),
