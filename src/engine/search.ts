@@ -428,10 +428,22 @@ class ProcessedFile implements Outcome {
   readonly path: FsPath.FsPath
   found: ReadonlyArray<GrepMatch> | SkipReason = []
   text: string | undefined
+  unpack: Effect.Effect<void> | undefined
 
   constructor(path: FsPath.FsPath) {
     this.path = path
   }
+}
+
+const unpackMatches = (batch: Batch): Effect.Effect<void> => {
+  let unpack: Effect.Effect<void> = Effect.void
+  let last: Effect.Effect<void> | undefined
+  for (const file of batch) {
+    if (!(file instanceof ProcessedFile) || file.unpack === undefined || file.unpack === last) continue
+    unpack = last === undefined ? file.unpack : Effect.andThen(unpack, file.unpack)
+    last = file.unpack
+  }
+  return unpack
 }
 
 const candidates: Answers<Candidate | Outcome> = {
@@ -641,7 +653,7 @@ export const outcomes = (
             ? searchLent(lend, task, files)
             : searched(task, files)
       let seen = 0
-      const run = (batch: Batch): Effect.Effect<BatchOutcomes, Fault> => {
+      const searchBatch = (batch: Batch): Effect.Effect<BatchOutcomes, Fault> => {
         if (batch.every(isSettled)) return Effect.succeed(batch as ReadonlyArray<Outcome>)
         const isEarly = seen < (explorer.trees === undefined ? earlyFiles : earlyFilesBesideProcesses)
         seen += batch.length
@@ -661,6 +673,7 @@ export const outcomes = (
       }
       const largest =
         holds || lend !== undefined ? maxBackendBatch : performing(port, "ReadMany") === undefined ? maxBatch : maxBulkBatch
+      const run = (batch: Batch) => Effect.andThen(unpackMatches(batch), () => searchBatch(batch))
       const answers = runInOrder(batches(self, next, largest), run, holds ? concurrentBackendBatches : concurrentBatches)
       return Effect.map(answers, (answers) =>
         emitUntilFault(Explorer.streamBatches(Effect.map(answers, (answer) => answer && [answer])))

@@ -10,6 +10,7 @@
  * or large, or has names that are not plain text. An error in a directory also makes it unusual.
  */
 import { acrossLines } from "../runtime/acrossLines.ts"
+import { frameOf } from "../runtime/frames.ts"
 import { code as kernelCode, makePlain, makeSimd } from "../runtime/kernel.ts"
 import { buffer, Fs, v8, workerThreads } from "../runtime/node.ts"
 import { scan } from "../runtime/scan.ts"
@@ -30,10 +31,10 @@ import { compare } from "../model/unicode.ts"
 import * as Ignore from "./ignore.ts"
 import * as Matcher from "./matcher.ts"
 
-const { DefaultSerializer, deserialize } = v8()
+const { deserialize } = v8()
 const { isAscii, isUtf8 } = buffer()
 
-// Standard input and output carry frames: four bytes of length, then a serialized value. All calls are synchronous.
+// Standard input and output carry frames. All calls are synchronous.
 
 const pause = new Int32Array(new SharedArrayBuffer(4))
 
@@ -58,16 +59,8 @@ const receive = (bytes: Buffer): Buffer => {
   return bytes
 }
 
-const headBytes = Buffer.alloc(4)
-
 const send = (value: unknown): void => {
-  // Serialize the value behind the length, so that the value is not copied.
-  const serializer = new DefaultSerializer()
-  serializer.writeRawBytes(headBytes)
-  serializer.writeHeader()
-  serializer.writeValue(value)
-  const frame = serializer.releaseBuffer()
-  frame.writeUInt32LE(frame.length - headBytes.length)
+  const frame = frameOf(value)
   for (let at = 0; at < frame.length;) at += retry(() => Fs.writeSync(1, frame, at, frame.length - at))
 }
 

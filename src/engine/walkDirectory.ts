@@ -81,11 +81,16 @@ export class Directory implements Visit, DirectoryState {
   }
 }
 
-/** A file that a search process has searched. `found` and `text` are set after the report has been added to the walk. */
+/** A file that a search process has searched. */
 export interface SearchedFile {
   readonly path: FsPath
   found: FileFound
   text?: string | undefined
+  /**
+   * Sets `found` and `text` of all files of the report. Must run before the file is used. Runs as late as possible, because
+   * packed matches are smaller, and the garbage collector would copy early matches.
+   */
+  unpack?: Effect.Effect<void> | undefined
 }
 
 /** A search of the contents of the files that a walk finds. */
@@ -134,9 +139,8 @@ const foreignState = (above: Directory, path: FsPath, name: string): DirectorySt
 })
 
 /**
- * Adds the entries of a report to the walk. Returns an effect that adds the matches to the files, or `undefined` if the
- * report has no matches. Calls `onDecided` for each decided directory of the job, and `onLeft` for each other directory
- * of the job.
+ * Adds the entries of a report to the walk. Calls `onDecided` for each decided directory of the job, and `onLeft` for each
+ * other directory of the job.
  *
  * The entries of all directories that the process decided become items of the job's directory, in walk order. Only
  * directories that the walk must still read become a `Directory`, with the directories above them.
@@ -147,13 +151,13 @@ export const addReport = <A>(
   content: ContentSearch<A> | undefined,
   onDecided: (directory: Directory) => void,
   onLeft: (directory: Directory) => void
-): Effect.Effect<void> | undefined => {
+): void => {
   if (report === undefined) {
     for (const visit of visits) {
       visit.isUnusual = true
       onLeft(visit)
     }
-    return undefined
+    return
   }
   const { codes: all, directories: records } = report
   const names = report.names === "" ? [] : report.names.split("/")
@@ -258,16 +262,18 @@ export const addReport = <A>(
       onLeft(visit)
     }
   }
-  if (report.matches === undefined) return undefined
-  return Effect.map(
+  if (report.matches === undefined) return
+  const unpack = Effect.map(
     unpacked(report.matches, (file) => searched[file]?.path ?? FsPathModule.root),
     (all) => {
       for (const [index, { found, text }] of all.entries()) {
         const file = searched[index]
-        if (file === undefined) continue
+        if (file?.unpack === undefined) continue
         file.found = found
         file.text = text
+        file.unpack = undefined
       }
     }
   )
+  for (const file of searched) if (file !== undefined) file.unpack = unpack
 }

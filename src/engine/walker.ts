@@ -54,7 +54,7 @@ const maxKeptListing = 65_536
  * The number of directories that this thread reads before search processes take over. The number is smaller if the processes
  * are already running.
  */
-const directoriesBeforeWarmProcesses = 24
+const directoriesBeforeWarmProcesses = 1
 const directoriesBeforeColdProcesses = 128
 const maxDirectoriesPerJob = 64
 /**
@@ -258,9 +258,9 @@ export class Walker<A> {
     return this.#trees
   }
 
-  #addReport(reading: TreeReading<Directory>): Effect.Effect<void> | undefined {
+  #addReport(reading: TreeReading<Directory>): void {
     this.#treeJobs--
-    return addReport(
+    addReport(
       reading,
       this.#answers.ofEntry,
       this.#contentSearch,
@@ -298,10 +298,8 @@ export class Walker<A> {
       this.#reports.push(...(this.#trees?.take() ?? []))
       if (this.#pendingReadings.length === 0 && this.#reports.length === 0) return this.#explorer.waitForReading
     }
-    for (let reading = this.#reports.shift(); reading !== undefined; reading = this.#reports.shift()) {
-      const unpacking = this.#addReport(reading)
-      if (unpacking !== undefined) return unpacking
-    }
+    for (const reading of this.#reports) this.#addReport(reading)
+    this.#reports = []
     while (this.#deciding !== undefined || this.#pendingReadings.length > 0) {
       if (this.#deciding === undefined) {
         const [directory, children] = this.#pendingReadings.pop()!

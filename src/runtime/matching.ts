@@ -11,7 +11,7 @@ import type { FsPath } from "../model/FsPath.ts"
 import type { Query, SkipReason } from "../model/search.ts"
 import { type BatchResult, inlineSearcher, shared } from "./workerPool.ts"
 import { isNode } from "./node.ts"
-import { type FileFound, found, type PackedMatches, startUnpacking, attachTexts } from "./packed.ts"
+import { type FileFound, found, type PackedMatches, startUnpacking, type Unpacking, attachTexts } from "./packed.ts"
 import { scan } from "./scan.ts"
 
 export interface Matched {
@@ -76,14 +76,18 @@ const matchesPerSlice = 2 ** 15
 const matchedOf = (all: ReadonlyArray<FileFound>, { texts }: PackedMatches): ReadonlyArray<Matched> =>
   attachTexts(all, texts) as ReadonlyArray<Matched>
 
-export const unpacked = (packed: PackedMatches, pathOf: (file: number) => FsPath): Effect.Effect<ReadonlyArray<Matched>> =>
-  Effect.suspend(() => {
-    const { all, step } = startUnpacking(packed, pathOf)
-    const go: Effect.Effect<ReadonlyArray<Matched>> = Effect.suspend(() =>
-      step(matchesPerSlice) ? Effect.succeed(matchedOf(all, packed)) : Effect.andThen(Effect.yieldNow, go)
-    )
-    return go
+/** Unpacks matches in slices. The effect may run several times, also concurrently, and unpacks only once. */
+export const unpacked = (packed: PackedMatches, pathOf: (file: number) => FsPath): Effect.Effect<ReadonlyArray<Matched>> => {
+  let unpacking: Unpacking | undefined
+  let all: ReadonlyArray<Matched> | undefined
+  const go: Effect.Effect<ReadonlyArray<Matched>> = Effect.suspend(() => {
+    if (all !== undefined) return Effect.succeed(all)
+    unpacking ??= startUnpacking(packed, pathOf)
+    if (!unpacking.step(matchesPerSlice)) return Effect.andThen(Effect.yieldNow, go)
+    return Effect.succeed((all = matchedOf(unpacking.all, packed)))
   })
+  return go
+}
 
 const lossyDecoder = new TextDecoder("utf-8", { ignoreBOM: true })
 const strictDecoder = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true })

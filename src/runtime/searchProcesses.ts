@@ -10,6 +10,7 @@ import type * as Sea from "node:sea"
 import type { Socket } from "node:net"
 import type * as Os from "node:os"
 import { type Order, progressTicket, type TreePlace, type TreeReport, type TreeSearch } from "../model/treeSearch.ts"
+import { frameOf, makeFrameReader } from "./frames.ts"
 import { basename, builtin, isNode, v8 } from "./node.ts"
 import { searchProgram, type SearchProgram } from "./searchProgram.ts"
 
@@ -65,6 +66,7 @@ interface Slot {
   readonly searches: Set<number>
   isReady: boolean
   isEnded: boolean
+  isReferenced: boolean
   quietTicks: number
   timer: ReturnType<typeof setInterval> | undefined
 }
@@ -103,30 +105,6 @@ const untouched = ({ directories }: SearchJob): TreeReport => ({
   matches: undefined
 })
 
-/** Splits the bytes of a stream into frames: four bytes of length, then a body. */
-const makeFrameReader = (onFrame: (body: Buffer) => void): ((bytes: Buffer) => void) => {
-  let parts: Array<Buffer> = []
-  let length = 0
-  let needed = 4
-  return (bytes) => {
-    parts.push(bytes)
-    length += bytes.length
-    while (length >= needed) {
-      const whole = parts.length === 1 ? parts[0]! : Buffer.concat(parts, length)
-      const end = 4 + whole.readUInt32LE()
-      parts = [whole]
-      if (length < end) {
-        needed = end
-        return
-      }
-      onFrame(whole.subarray(4, end))
-      parts = [whole.subarray(end)]
-      length -= end
-      needed = 4
-    }
-  }
-}
-
 type Spawn = (command: string, args: ReadonlyArray<string>, options: SpawnOptions) => ChildProcess
 
 const spawn: Spawn = (command, args, options) =>
@@ -140,7 +118,7 @@ export const make = (
   start: Spawn = spawn,
   idleMillis = defaultIdleMillis
 ): SearchProcesses => {
-  const { deserialize, serialize } = v8()
+  const { deserialize } = v8()
   const slots: Array<Slot> = []
   let nextSearch = 1
   let nextTicket = progressTicket + 1
@@ -158,22 +136,18 @@ export const make = (
     retryTime = performance.now() + retryDelayMillis
   }
 
-  const sendFrame = ({ child }: Slot, value: Buffer): void => {
-    const head = Buffer.allocUnsafe(4)
-    head.writeUInt32LE(value.length)
-    child.stdin!.cork()
-    child.stdin!.write(head)
-    child.stdin!.write(value)
-    child.stdin!.uncork()
-  }
   /** Tests whether a slot may get jobs. A process that has been silent for a while may run a pattern that never ends. */
   const isResponsive = ({ isReady, quietTicks }: Slot): boolean => isReady && quietTicks <= maxQuietTicks
 
-  const order = (slot: Slot, value: Order): void => sendFrame(slot, serialize(value))
+  const order = ({ child }: Slot, value: Order): void => void child.stdin!.write(frameOf(value))
 
-  const updateRef = ({ child, jobs }: Slot): void => {
+  /** Keeps this program running exactly while the process has jobs. */
+  const updateRef = (slot: Slot): void => {
+    const { child, jobs } = slot
+    if (slot.isReferenced === jobs.size > 0) return
+    slot.isReferenced = jobs.size > 0
     for (const one of [child, child.stdin as Socket, child.stdout as Socket, child.stdio[3] as Socket]) {
-      if (jobs.size > 0) one.ref()
+      if (slot.isReferenced) one.ref()
       else one.unref()
     }
   }
@@ -240,6 +214,7 @@ export const make = (
       searches: new Set(),
       isReady: false,
       isEnded: false,
+      isReferenced: true,
       quietTicks: 0,
       timer: undefined
     }
@@ -260,7 +235,12 @@ export const make = (
         child.kill("SIGKILL")
       }
     })
-    if (program.text !== undefined) sendFrame(slot, Buffer.from(program.text, "base64"))
+    if (program.text !== undefined) {
+      const text = Buffer.from(program.text, "base64")
+      const head = Buffer.alloc(4)
+      head.writeUInt32LE(text.length)
+      child.stdin!.write(Buffer.concat([head, text]))
+    }
     updateRef(slot)
   }
 
@@ -273,7 +253,7 @@ export const make = (
     }
   }
   const scheduleEnd = (): void => {
-    clearTimeout(idleTimer)
+    if (idleTimer !== undefined) return void idleTimer.refresh()
     idleTimer = setTimeout(() => {
       if (slots.every(({ jobs }) => jobs.size === 0)) endAll()
     }, idleMillis).unref()
