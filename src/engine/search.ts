@@ -34,6 +34,9 @@ import * as Missing from "./missing.ts"
 import type { Answers, Directory } from "./walkDirectory.ts"
 import { Walker } from "./walker.ts"
 
+const isReady = <B, E>(output: Fiber.Fiber<B, E> | Effect.Effect<B, E>): boolean =>
+  Effect.isEffect(output) || output.pollUnsafe() !== undefined
+
 /**
  * Runs `run` on the values of `next`, at most `concurrency` at a time, until `next` fails or returns `undefined`.
  *
@@ -48,17 +51,16 @@ export const runInOrder = <A, B, E>(
 ): Effect.Effect<Effect.Effect<B | undefined, E>, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
-      Effect.map(Scope.make("parallel"), (scope) => ({ scope, running: [] as Array<Fiber.Fiber<B, E>> })),
+      Effect.map(Scope.make("parallel"), (scope) => ({ scope, running: [] as Array<Fiber.Fiber<B, E> | Effect.Effect<B, E>> })),
       ({ scope }) => Scope.close(scope, Exit.void)
     ),
     ({ running, scope }) => {
       let end: Effect.Effect<undefined, E> | undefined
       const nextOutput: Effect.Effect<B | undefined, E> = Effect.suspend(() => {
         const first = running[0]
-        const isReady = first?.pollUnsafe() !== undefined
-        if (first !== undefined && (isReady || end !== undefined || running.length === concurrency)) {
+        if (first !== undefined && (isReady(first) || end !== undefined || running.length === concurrency)) {
           running.shift()
-          return Fiber.join(first)
+          return Effect.isEffect(first) ? first : Fiber.join(first)
         }
         if (end !== undefined) return end
         return Effect.flatMap(Effect.result(next), (value) => {
@@ -66,7 +68,13 @@ export const runInOrder = <A, B, E>(
             end = Result.isFailure(value) ? Effect.fail(value.failure) : Effect.succeed(undefined)
             return nextOutput
           }
-          const started = Effect.forkIn(run(value.success), scope, { startImmediately: true })
+          const output = run(value.success)
+          // Most outputs are ready, and a fiber for each would cost more than the output itself.
+          if (Exit.isExit(output)) {
+            running.push(output)
+            return nextOutput
+          }
+          const started = Effect.forkIn(output, scope, { startImmediately: true })
           return Effect.flatMap(started, (fiber) => {
             running.push(fiber)
             return nextOutput
@@ -428,22 +436,23 @@ class ProcessedFile implements Outcome {
   readonly path: FsPath.FsPath
   found: ReadonlyArray<GrepMatch> | SkipReason = []
   text: string | undefined
-  unpack: Effect.Effect<void> | undefined
+  unpack: (() => Effect.Effect<void>) | undefined
 
   constructor(path: FsPath.FsPath) {
     this.path = path
   }
 }
 
+/** Unpacks the matches of the files that search processes have searched. */
 const unpackMatches = (batch: Batch): Effect.Effect<void> => {
-  let unpack: Effect.Effect<void> = Effect.void
-  let last: Effect.Effect<void> | undefined
+  let unpacking: Effect.Effect<void> = Effect.void
+  let last: (() => Effect.Effect<void>) | undefined
   for (const file of batch) {
     if (!(file instanceof ProcessedFile) || file.unpack === undefined || file.unpack === last) continue
-    unpack = last === undefined ? file.unpack : Effect.andThen(unpack, file.unpack)
     last = file.unpack
+    unpacking = Eager.flatMap(unpacking, last)
   }
-  return unpack
+  return unpacking
 }
 
 const candidates: Answers<Candidate | Outcome> = {
@@ -610,6 +619,21 @@ const emitUntilFault = (all: Stream.Stream<BatchOutcomes, Fault>): Stream.Stream
     isPartial(answer) ? Stream.concat(Stream.succeed(answer.done), Stream.fail(answer.fault)) : Stream.succeed(answer)
   )
 
+const untilFault = (
+  next: Effect.Effect<BatchOutcomes | undefined, Fault>
+): Effect.Effect<ReadonlyArray<Outcome> | undefined, Fault> => {
+  let failed: Effect.Effect<never, Fault> | undefined
+  return Effect.suspend(
+    () =>
+      failed ??
+      Effect.map(next, (answer) => {
+        if (answer === undefined || !isPartial(answer)) return answer
+        failed = Effect.fail(answer.fault)
+        return answer.done
+      })
+  )
+}
+
 /** Streams the outcomes in order, including skipped entries, with at most `limit` matching lines per file. */
 export const outcomes = (
   port: Backend,
@@ -673,11 +697,9 @@ export const outcomes = (
       }
       const largest =
         holds || lend !== undefined ? maxBackendBatch : performing(port, "ReadMany") === undefined ? maxBatch : maxBulkBatch
-      const run = (batch: Batch) => Effect.andThen(unpackMatches(batch), () => searchBatch(batch))
+      const run = (batch: Batch) => Eager.flatMap(unpackMatches(batch), () => searchBatch(batch))
       const answers = runInOrder(batches(self, next, largest), run, holds ? concurrentBackendBatches : concurrentBatches)
-      return Effect.map(answers, (answers) =>
-        emitUntilFault(Explorer.streamBatches(Effect.map(answers, (answer) => answer && [answer])))
-      )
+      return Effect.map(answers, (answers) => Explorer.streamBatches(Effect.map(untilFault(answers), (done) => done && [done])))
     })
   )
 }

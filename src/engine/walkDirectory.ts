@@ -10,6 +10,7 @@ import type { Child } from "../port/Backend.ts"
 import { type TreeReading, type Visit, walkSortKey } from "../port/explorer.ts"
 import { unpacked } from "../runtime/matching.ts"
 import type { FileFound } from "../runtime/packed.ts"
+import * as Eager from "./eager.ts"
 import type * as Ignore from "./ignore.ts"
 import type * as Matcher from "./matcher.ts"
 import type { Relistings } from "./missing.ts"
@@ -90,7 +91,7 @@ export interface SearchedFile {
    * Sets `found` and `text` of all files of the report. Must run before the file is used. Runs as late as possible, because
    * packed matches are smaller, and the garbage collector would copy early matches.
    */
-  unpack?: Effect.Effect<void> | undefined
+  unpack?: (() => Effect.Effect<void>) | undefined
 }
 
 /** A search of the contents of the files that a walk finds. */
@@ -263,9 +264,9 @@ export const addReport = <A>(
     }
   }
   if (report.matches === undefined) return
-  const unpack = Effect.map(
-    unpacked(report.matches, (file) => searched[file]?.path ?? FsPathModule.root),
-    (all) => {
+  const matched = unpacked(report.matches, (file) => searched[file]?.path ?? FsPathModule.root)
+  const unpack = (): Effect.Effect<void> =>
+    Eager.map(matched(), (all) => {
       for (const [index, { found, text }] of all.entries()) {
         const file = searched[index]
         if (file?.unpack === undefined) continue
@@ -273,7 +274,6 @@ export const addReport = <A>(
         file.text = text
         file.unpack = undefined
       }
-    }
-  )
+    })
   for (const file of searched) if (file !== undefined) file.unpack = unpack
 }

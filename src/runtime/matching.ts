@@ -76,16 +76,23 @@ const matchesPerSlice = 2 ** 15
 const matchedOf = (all: ReadonlyArray<FileFound>, { texts }: PackedMatches): ReadonlyArray<Matched> =>
   attachTexts(all, texts) as ReadonlyArray<Matched>
 
-/** Unpacks matches in slices. The effect may run several times, also concurrently, and unpacks only once. */
-export const unpacked = (packed: PackedMatches, pathOf: (file: number) => FsPath): Effect.Effect<ReadonlyArray<Matched>> => {
+/**
+ * Returns a function that unpacks matches in slices. May be called several times, also concurrently, and unpacks only once.
+ * If one slice is enough, the returned effect has already succeeded.
+ */
+export const unpacked = (
+  packed: PackedMatches,
+  pathOf: (file: number) => FsPath
+): (() => Effect.Effect<ReadonlyArray<Matched>>) => {
   let unpacking: Unpacking | undefined
   let all: ReadonlyArray<Matched> | undefined
-  const go: Effect.Effect<ReadonlyArray<Matched>> = Effect.suspend(() => {
+  const go = (): Effect.Effect<ReadonlyArray<Matched>> => {
     if (all !== undefined) return Effect.succeed(all)
     unpacking ??= startUnpacking(packed, pathOf)
-    if (!unpacking.step(matchesPerSlice)) return Effect.andThen(Effect.yieldNow, go)
-    return Effect.succeed((all = matchedOf(unpacking.all, packed)))
-  })
+    return unpacking.step(matchesPerSlice)
+      ? Effect.succeed((all = matchedOf(unpacking.all, packed)))
+      : Effect.flatMap(Effect.yieldNow, go)
+  }
   return go
 }
 
@@ -151,7 +158,7 @@ const searchByWorkers: Matching["searchInWorkers"] = (query, some) =>
           (answer): Effect.Effect<ContentSearchResult> =>
             "_tag" in answer
               ? Effect.succeed({ ...answer, index: done.length + answer.index })
-              : Effect.flatMap(unpacked(answer, rest.pathOf), (found) => ask([...done, ...found]))
+              : Effect.flatMap(unpacked(answer, rest.pathOf)(), (found) => ask([...done, ...found]))
         )
       }
       return ask([])

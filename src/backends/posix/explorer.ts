@@ -148,7 +148,7 @@ const searchPart = <V extends Visit>(
   return Effect.flatMap(answer, (answer): Effect.Effect<BatchSearchResult, Fault> => {
     if (!("_tag" in answer)) {
       // Pass the path, so that `unpacked` creates each match in the form that the search returns.
-      const all = unpacked(answer, (file) => pathOf(places[file]!)) as Effect.Effect<ReadonlyArray<Searched>>
+      const all = unpacked(answer, (file) => pathOf(places[file]!))() as Effect.Effect<ReadonlyArray<Searched>>
       return Effect.map(all, (all) => inFileOrder(all, all.length === names.length ? end : places[all.length]!))
     }
     const fault = self.closed()
