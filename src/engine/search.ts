@@ -8,11 +8,8 @@
  */
 import { ioError } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { GrepMatch } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
@@ -23,6 +20,7 @@ import { performing } from "../port/Request.ts"
 import type { DirectoryFiles, Explorer as Explorer_, Searched } from "../port/explorer.ts"
 import { type ContentSearchResult, type Matched, Matching, type Searchable } from "../runtime/matching.ts"
 import * as Eager from "./eager.ts"
+import { runInOrder } from "./inOrder.ts"
 import type { Base, GrepPlan } from "./grep.ts"
 import type { Why } from "./options.ts"
 import type * as Pattern from "./pattern.ts"
@@ -33,57 +31,6 @@ import * as Explorer from "./walk.ts"
 import * as Missing from "./missing.ts"
 import type { Answers, Directory } from "./walkDirectory.ts"
 import { Walker } from "./walker.ts"
-
-const isReady = <B, E>(output: Fiber.Fiber<B, E> | Effect.Effect<B, E>): boolean =>
-  Effect.isEffect(output) || output.pollUnsafe() !== undefined
-
-/**
- * Runs `run` on the values of `next`, at most `concurrency` at a time, until `next` fails or returns `undefined`.
- *
- * Each run of the returned effect gives the next output in order, and after the last output the failure or `undefined`.
- * Unlike the concurrent stream operators, an interruption waits for all started work. So the resources that the work
- * uses can be closed safely.
- */
-export const runInOrder = <A, B, E>(
-  next: Effect.Effect<A | undefined, E>,
-  run: (value: A) => Effect.Effect<B, E>,
-  concurrency: number
-): Effect.Effect<Effect.Effect<B | undefined, E>, never, Scope.Scope> =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.map(Scope.make("parallel"), (scope) => ({ scope, running: [] as Array<Fiber.Fiber<B, E> | Effect.Effect<B, E>> })),
-      ({ scope }) => Scope.close(scope, Exit.void)
-    ),
-    ({ running, scope }) => {
-      let end: Effect.Effect<undefined, E> | undefined
-      const nextOutput: Effect.Effect<B | undefined, E> = Effect.suspend(() => {
-        const first = running[0]
-        if (first !== undefined && (isReady(first) || end !== undefined || running.length === concurrency)) {
-          running.shift()
-          return Effect.isEffect(first) ? first : Fiber.join(first)
-        }
-        if (end !== undefined) return end
-        return Effect.flatMap(Effect.result(next), (value) => {
-          if (Result.isFailure(value) || value.success === undefined) {
-            end = Result.isFailure(value) ? Effect.fail(value.failure) : Effect.succeed(undefined)
-            return nextOutput
-          }
-          const output = run(value.success)
-          // Most outputs are ready, and a fiber for each would cost more than the output itself.
-          if (Exit.isExit(output)) {
-            running.push(output)
-            return nextOutput
-          }
-          const started = Effect.forkIn(output, scope, { startImmediately: true })
-          return Effect.flatMap(started, (fiber) => {
-            running.push(fiber)
-            return nextOutput
-          })
-        })
-      })
-      return nextOutput
-    }
-  )
 
 export interface Outcome {
   readonly path: FsPath.FsPath

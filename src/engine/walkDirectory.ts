@@ -1,5 +1,5 @@
 /** Defines the directories of a walk, and adds the reports of search processes to them. */
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import type { Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPathModule from "../model/FsPath.ts"

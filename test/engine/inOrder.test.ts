@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { runInOrder } from "../../src/engine/search.ts"
+import { runInOrder } from "../../src/engine/inOrder.ts"
 
 /** Returns a source of the numbers from 0 to below `end`, which counts the numbers taken. */
 const counting = (end: number) => {
