@@ -58,12 +58,11 @@ const directoriesBeforeWarmProcesses = 1
 const directoriesBeforeColdProcesses = 128
 const maxDirectoriesPerJob = 64
 /**
- * While more than `treeAheadLimit` directories wait to be emitted, a job gets at most `maxDirectoriesPerNearJob` directories.
- * All processes then work near the current directory. Otherwise each process would finish a distant subtree of its own, and
- * the walk would keep the results.
+ * While more than `treeAheadLimit` directories wait to be emitted, a job gets about as many directories as an earlier job has
+ * finished. All processes then work near the current directory. Otherwise each process would finish a distant subtree of its
+ * own, and the walk would keep the results.
  */
-const treeAheadLimit = 1024
-const maxDirectoriesPerNearJob = 4
+const treeAheadLimit = 4096
 /**
  * The maximum work of a job. One directory, one searched file and eight entries each count as 1. The first jobs end
  * early, so that all processes get directories.
@@ -92,6 +91,8 @@ export class Walker<A> {
   #trees: TreeSearcher<Directory> | undefined
   #hasBegunTrees = false
   #treeJobs = 0
+  /** The number of directories that a job can probably finish, from the reports of earlier jobs. */
+  #directoriesPerJob = maxDirectoriesPerJob
   #directoriesRead = 0
   readonly #base: Base
   #top: Directory | undefined
@@ -222,7 +223,7 @@ export class Walker<A> {
     if (trees === undefined) return false
     const room = trees.room()
     if (room > 0) {
-      const perJob = this.#ahead < treeAheadLimit ? maxDirectoriesPerJob : maxDirectoriesPerNearJob
+      const perJob = this.#ahead < treeAheadLimit ? maxDirectoriesPerJob : this.#directoriesPerJob
       const wanted = this.#takeUnread(room * perJob, 1, ({ isUnusual }) => !isUnusual)
       const size = Math.ceil(wanted.length / room)
       const first = this.#base.path === FsPathModule.root ? 0 : this.#base.path.length + 1
@@ -260,6 +261,7 @@ export class Walker<A> {
 
   #addReport(reading: TreeReading<Directory>): void {
     this.#treeJobs--
+    let left = 0
     addReport(
       reading,
       this.#answers.ofEntry,
@@ -268,8 +270,11 @@ export class Walker<A> {
       (directory) => {
         directory.isRequested = false
         this.#requestedCount--
+        left++
       }
     )
+    const done = reading.visits.length - left
+    this.#directoriesPerJob = left > 0 ? Math.max(1, done) : Math.min(maxDirectoriesPerJob, 2 * Math.max(done, 1))
   }
 
   /** Computes the matcher states of a directory whose parent a search process has read. */
