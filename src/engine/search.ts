@@ -18,7 +18,7 @@ import type { Query, SkipReason } from "../model/search.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 import { performing } from "../port/Request.ts"
 import type { DirectoryFiles, Explorer as Explorer_, Searched } from "../port/explorer.ts"
-import { type ContentSearchResult, type Matched, Matching, type Searchable } from "../runtime/matching.ts"
+import { type ContentSearchResult, type Matched, Matching, matchesPerSlice, type Searchable } from "../runtime/matching.ts"
 import * as Eager from "./eager.ts"
 import { runInOrder } from "./inOrder.ts"
 import type { Base, GrepPlan } from "./grep.ts"
@@ -29,7 +29,7 @@ import { SkippedEntry } from "./skips.ts"
 import * as Text from "./text.ts"
 import * as Explorer from "./walk.ts"
 import * as Missing from "./missing.ts"
-import type { Answers, Directory } from "./walkDirectory.ts"
+import type { Answers, Directory, PackedReport } from "./walkDirectory.ts"
 import { Walker } from "./walker.ts"
 
 export interface Outcome {
@@ -170,6 +170,8 @@ interface SearchTask {
   hasExpensiveFile: boolean
   /** The time of the last yield to other fibers, in milliseconds of `performance.now`. */
   resumedAt: number
+  /** The number of matches that were unpacked since the last yield for them. */
+  unpackedMatches: number
 }
 
 const sliceMillis = 4
@@ -383,21 +385,30 @@ class ProcessedFile implements Outcome {
   readonly path: FsPath.FsPath
   found: ReadonlyArray<GrepMatch> | SkipReason = []
   text: string | undefined
-  unpack: (() => Effect.Effect<void>) | undefined
+  report: PackedReport | undefined
 
   constructor(path: FsPath.FsPath) {
     this.path = path
   }
 }
 
-/** Unpacks the matches of the files that search processes have searched. */
-const unpackMatches = (batch: Batch): Effect.Effect<void> => {
+/**
+ * Unpacks the matches of the files that search processes have searched. Yields to other fibers after `matchesPerSlice` matches,
+ * also if each report has fewer.
+ */
+const unpackMatches = (self: SearchTask, batch: Batch): Effect.Effect<void> => {
   let unpacking: Effect.Effect<void> = Effect.void
-  let last: (() => Effect.Effect<void>) | undefined
+  let last: PackedReport | undefined
   for (const file of batch) {
-    if (!(file instanceof ProcessedFile) || file.unpack === undefined || file.unpack === last) continue
-    last = file.unpack
-    unpacking = Eager.flatMap(unpacking, last)
+    const report = file instanceof ProcessedFile ? file.report : undefined
+    if (report === undefined || report === last) continue
+    last = report
+    unpacking = Eager.flatMap(unpacking, () => {
+      self.unpackedMatches += report.matchCount
+      if (self.unpackedMatches <= matchesPerSlice) return report.unpack()
+      self.unpackedMatches = report.matchCount
+      return Effect.flatMap(Effect.yieldNow, report.unpack)
+    })
   }
   return unpacking
 }
@@ -589,7 +600,15 @@ export const outcomes = (
   limit: number
 ): Stream.Stream<ReadonlyArray<Outcome>, Fault> => {
   const query = queryOf(self, limit)
-  const task: SearchTask = { port, base, plan: self, query, hasExpensiveFile: false, resumedAt: performance.now() }
+  const task: SearchTask = {
+    port,
+    base,
+    plan: self,
+    query,
+    hasExpensiveFile: false,
+    resumedAt: performance.now(),
+    unpackedMatches: 0
+  }
   if (base.kind !== "directory")
     return emitUntilFault(Stream.fromEffect(Missing.searchSingle(base, port.stat(base.at), searched(task, [base]))))
   // A search process does not know the line at which a search continues in its first file.
@@ -624,7 +643,7 @@ export const outcomes = (
             ? searchLent(lend, task, files)
             : searched(task, files)
       let seen = 0
-      const searchBatch = (batch: Batch): Effect.Effect<BatchOutcomes, Fault> => {
+      const run = (batch: Batch): Effect.Effect<BatchOutcomes, Fault> => {
         if (batch.every(isSettled)) return Effect.succeed(batch as ReadonlyArray<Outcome>)
         const isEarly = seen < (explorer.trees === undefined ? earlyFiles : earlyFilesBesideProcesses)
         seen += batch.length
@@ -644,8 +663,11 @@ export const outcomes = (
       }
       const largest =
         holds || lend !== undefined ? maxBackendBatch : performing(port, "ReadMany") === undefined ? maxBatch : maxBulkBatch
-      const run = (batch: Batch) => Eager.flatMap(unpackMatches(batch), () => searchBatch(batch))
-      const answers = runInOrder(batches(self, next, largest), run, holds ? concurrentBackendBatches : concurrentBatches)
+      // Unpack one batch after another, because the matches of many batches would need much memory.
+      const unpackedBatches = Effect.flatMap(batches(self, next, largest), (batch) =>
+        batch === undefined ? Effect.succeed(batch) : Eager.map(unpackMatches(task, batch), () => batch)
+      )
+      const answers = runInOrder(unpackedBatches, run, holds ? concurrentBackendBatches : concurrentBatches)
       return Effect.map(answers, (answers) => Explorer.streamBatches(Effect.map(untilFault(answers), (done) => done && [done])))
     })
   )

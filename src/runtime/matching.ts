@@ -71,7 +71,8 @@ export const awaitJob = <A>(ask: (done: (answer: A) => void, onReleased: () => v
     })
   })
 
-const matchesPerSlice = 2 ** 15
+/** The number of matches that are unpacked between two yields to other fibers. */
+export const matchesPerSlice = 2 ** 15
 
 const matchedOf = (all: ReadonlyArray<FileFound>, { texts }: PackedMatches): ReadonlyArray<Matched> =>
   attachTexts(all, texts) as ReadonlyArray<Matched>

@@ -12,7 +12,7 @@ const filesPerDirectory = 1000
 const bytes = new TextEncoder().encode("needle")
 
 /** Reports files without a match in every directory, and one match in the directory `d0300`. */
-const reportOf = (path: string, others: number): TreeReading<Visit>["report"] => {
+const reportOfMany = (path: string, others: number): TreeReading<Visit>["report"] => {
   const hasMatch = path === "d0300"
   return {
     ticket: 1,
@@ -35,7 +35,7 @@ const reportOf = (path: string, others: number): TreeReading<Visit>["report"] =>
 }
 
 /** Returns a filesystem with a stub that decides one directory per job, and a list of the decided directories. */
-const stubbed = Effect.fnUntraced(function* (tree: InMemory.Tree) {
+const stubbed = Effect.fnUntraced(function* (tree: InMemory.Tree, reportOf: typeof reportOfMany = reportOfMany) {
   const port = portable((yield* Effect.provide(Filesystem.Filesystem, InMemory.layer({ tree }))).port)
   const decided: Array<string> = []
   const explore: Backend["explore"] = <V extends Visit>(pathOf: (visit: V) => string) =>
@@ -90,6 +90,8 @@ const tree: InMemory.Tree = Object.fromEntries(
   Array.from({ length: 1000 }, (_, i): [string, InMemory.Tree] => [`d${String(i).padStart(4, "0")}`, {}])
 )
 
+const smallTree: InMemory.Tree = Object.fromEntries(Object.entries(tree).slice(0, 300))
+
 describe("a search with reports of search processes", () => {
   it.effect("counts the files without a match, of which a report contains only the number", () =>
     Effect.gen(function* () {
@@ -101,6 +103,46 @@ describe("a search with reports of search processes", () => {
       )
       assert.strictEqual(filesMatched, 1)
       assert.strictEqual(filesSearched, decided.length * filesPerDirectory + 1)
+    })
+  )
+
+  it.live("yields after some ten thousand matches, also if each report has fewer", () =>
+    Effect.gen(function* () {
+      const matchesPerReport = 2048
+      let unpacked = 0
+      let most = 0
+      /** Counts the matches whose line numbers are read. */
+      const counting = (meta: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> =>
+        new Proxy(meta, {
+          get: (target, key) => {
+            if (typeof key === "string" && Number(key) % 4 === 0) most = Math.max(most, ++unpacked)
+            return Reflect.get(target, key) as unknown
+          }
+        })
+      const { fs } = yield* stubbed(smallTree, (_, others) => ({
+        ticket: 1,
+        directories: Int32Array.from([states.decided, 1, 1, ...Array.from({ length: others * 3 }, () => 0)]),
+        codes: Uint8Array.of(codes.isResult),
+        names: "a.ts",
+        matches: {
+          files: Int32Array.of(matchesPerReport),
+          meta: counting(Int32Array.from(Array.from({ length: matchesPerReport }, (_, i) => [i + 1, 0, 1, i + 1]).flat())),
+          bytes: new Uint8Array(matchesPerReport).fill(97),
+          isAscii: true,
+          texts: undefined
+        }
+      }))
+      const turn = (): void => {
+        unpacked = 0
+        immediate = setImmediate(turn)
+      }
+      let immediate = setImmediate(turn)
+      const matches = yield* Effect.ensuring(
+        Stream.runCount(fs.grepStream("a")),
+        Effect.sync(() => clearImmediate(immediate))
+      )
+      assert.strictEqual(matches, 300 * matchesPerReport)
+      assert.isBelow(most, 2 ** 16)
     })
   )
 

@@ -376,7 +376,10 @@ const listingAnswerBytes = 32 * 1024
 /** The maximum size of all names of a directory together, in bytes. */
 const maxListingBytes = 64 * 1024 * 1024
 
-/** Opens a directory, and runs `check` in the same round trip. Closes the directory if `check` fails. */
+/**
+ * Opens a directory, and runs `check` in the same round trip. Closes the directory if `check` fails, or if the caller is
+ * interrupted. Must run in an uninterruptible region.
+ */
 const acquireDirectory = (
   session: Session,
   path: RemotePath,
@@ -385,13 +388,14 @@ const acquireDirectory = (
 ): Effect.Effect<Open, Failure> =>
   Effect.suspend(() => {
     let acquired: Open | undefined
-    const opened = Effect.tap(acquire(session, { type: Type.opendir, fields: [path] }, restore), (open) =>
-      Effect.sync(() => void (acquired = open))
+    const opened = Effect.uninterruptibleMask((restore) =>
+      Effect.map(acquire(session, { type: Type.opendir, fields: [path] }, restore), (open) => (acquired = open))
     )
     return Effect.onExit(
       // The failure of `check` counts, so it must not interrupt, nor be interrupted by, the other request.
       Effect.flatMap(
-        Effect.all([Effect.result(restore(check)), Effect.result(opened)], { concurrency: 2 }),
+        // An uninterruptible fiber would wait for the answers, even of a server that is silent.
+        restore(Effect.all([Effect.result(check), Effect.result(opened)], { concurrency: 2 })),
         ([checked, directory]) => Effect.andThen(Effect.fromResult(checked), Effect.fromResult(directory))
       ),
       (exit) =>

@@ -473,7 +473,7 @@ export const makePort = (settings: PortSettings): Backend => {
       Read: ({ maxBytes, path }) => readWhole(path, maxBytes),
       ReadMany: ({ maxBytes, paths }) => Effect.asSome(readMany(paths, maxBytes)),
       Look: ({ path }) => lookAt(path),
-      RemoveTree: ({ path }) => Effect.asSome(removeTree({ list, remove }, path))
+      RemoveTree: ({ path }) => (path === root ? Effect.fail(isRoot) : Effect.asSome(removeTree({ list, remove }, path)))
     }),
     explore: parallelExplore({ info, list }, concurrentLists)
   }

@@ -159,6 +159,33 @@ describeSftp("a call of Sftp", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("ends a list at once if it is interrupted while the server is silent, and closes the directory later", () =>
+    Effect.gen(function* () {
+      const { between, fs } = yield* opened
+      const isHeld = yield* Deferred.make<void>()
+      const isReleased = yield* Deferred.make<void>()
+      const sent: Array<number> = []
+      between.onRequest = ({ type }) => {
+        if (type === Type.opendir || type === Type.close || type === Type.readdir) sent.push(type)
+        return "pass"
+      }
+      between.onAnswer = async () => {
+        Deferred.doneUnsafe(isHeld, Effect.void)
+        await Effect.runPromise(Deferred.await(isReleased))
+        return "pass" as const
+      }
+      const listing = yield* Effect.forkChild(fs.port.list("." as FsPath))
+      yield* Deferred.await(isHeld)
+      const interrupting = yield* Effect.forkChild(Fiber.interrupt(listing))
+      yield* turns
+      assert.isDefined(interrupting.pollUnsafe())
+      yield* Deferred.succeed(isReleased, undefined)
+      yield* fs.exists("x")
+      yield* fs.exists("x")
+      assert.deepStrictEqual(sent, [Type.opendir, Type.close])
+    }).pipe(Effect.scoped)
+  )
+
   it.live("removes many files of a tree at the same time", () =>
     Effect.gen(function* () {
       const { between, fs, root } = yield* opened
