@@ -17,12 +17,15 @@ import { make as makeAlgebra } from "../../src/filesystem/Filesystem.ts"
 import { type Scan, scan } from "../../src/history/scan.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
+import { replaceTree } from "../../src/history/replace.ts"
 import * as Threads from "../../src/history/threads/pool.ts"
+import { program } from "../../src/history/threads/program.ts"
 import type { Order } from "../../src/history/threads/orders.ts"
 import { blobId, type DirectoryNode, type Node } from "../../src/history/tree.ts"
 import type { StampedDirectory } from "../../src/history/stamps.ts"
 import { findUnchanged } from "../../src/history/unchanged.ts"
 import { read as readZip } from "../../src/history/zip/reader.ts"
+import { unpackFiles } from "../../src/history/zip/unpackFiles.ts"
 import type { Source } from "../../src/history/zip/spool.ts"
 import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
 import { host, p } from "../backends/posixHost.ts"
@@ -623,6 +626,36 @@ for i in z.infolist():
         yield* Fiber.interrupt(fiber)
         if (listAll(into.root).length > 0) assertSame(yield* scan(into.port), before)
       }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is staged without threads if the threads end after they have created files", () =>
+    Effect.gen(function* () {
+      const { Worker } = process.getBuiltinModule("node:worker_threads")
+      const endsAtReport = `require("node:worker_threads").parentPort.postMessage = () => process.exit(1)`
+      const threads = yield* Effect.acquireRelease(
+        Effect.sync(() => Threads.make(2, () => new Worker(`${endsAtReport}\n${program()}`, { eval: true }))),
+        ({ end }) => Effect.sync(end)
+      )
+      const { port, root } = yield* host()
+      const names = Array.from({ length: 300 }, (_, f) => `f${f}`)
+      const content = Buffer.from("same")
+      const source: Source = { size: 4, read: () => Effect.succeed(content) }
+      const file = { kind: "file", id: "", sizeBytes: 4 } as const
+      const after: DirectoryNode = { kind: "directory", entries: new Map(names.map((name) => [name, file])) }
+      const entry = { data: 0, packed: 4, size: 4, crc: crc32(content), method: 0 }
+      yield* replaceTree(port, {
+        after,
+        content: () => Effect.succeed(content),
+        unpack: (files, options) =>
+          unpackFiles(
+            source,
+            files.map((file) => [entry, file]),
+            { ...options, threads }
+          )
+      })
+      assert.deepStrictEqual(Fs.readdirSync(root).sort(), names.toSorted())
+      for (const name of names) assert.strictEqual(Fs.readFileSync(join(root, name), "utf8"), "same")
     }).pipe(Effect.scoped)
   )
 

@@ -2,7 +2,7 @@
  * Unpacks small files of an archive in threads, directly into their staging directories.
  *
  * A thread skips a file that is damaged or that cannot be created. The caller then stages the file itself, or reports why it
- * cannot be staged.
+ * cannot be staged. If a thread ends, it may have created some files of its orders, so the caller removes them first.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -88,7 +88,10 @@ const unpackOrder = Effect.fnUntraced(function* (
     isDeflated: Uint8Array.from(lent, ([{ method }]) => (method === stored ? 0 : 1)),
     isHashed
   })
-  if (report?._tag !== "Unpacked") return
+  if (report?._tag !== "Unpacked") {
+    for (const [, file] of lent) file.mayExist = true
+    return
+  }
   let count = 0
   for (const [index, [, file]] of lent.entries()) {
     file.hash = report.hashes[index]
