@@ -12,6 +12,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import type { DirectoryHistory } from "../../src/port/history.ts"
+import * as Request from "../../src/port/Request.ts"
 import * as Archive from "../../src/history/Archive.ts"
 import { make as makeAlgebra } from "../../src/filesystem/Filesystem.ts"
 import { type Scan, scan } from "../../src/history/scan.ts"
@@ -690,6 +691,23 @@ for i in z.infolist():
       const strict = yield* PosixHost.make({ root, hardlinks: "reject" })
       const error = yield* Effect.flip(Archive.exportBytesOf(makeAlgebra(strict)))
       assert.notStrictEqual(error._tag, "ArchiveError")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("reads no file again that a thread has read", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      const large = (f: number): boolean => f % 50 === 0
+      for (let f = 0; f < 400; f++) Fs.writeFileSync(join(root, `f${f}`), "x".repeat(large(f) ? 40_000 : 100))
+      const read: Array<string> = []
+      const perform = Request.override(port.perform, (perform) => ({
+        ReadMany: (request) => {
+          read.push(...request.paths)
+          return perform(request)
+        }
+      }))
+      yield* Archive.exportBytesOf(makeAlgebra({ ...port, perform }))
+      assert.deepStrictEqual(read.sort(), Array.from({ length: 8 }, (_, n) => `f${50 * n}`).sort())
     }).pipe(Effect.scoped)
   )
 
