@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Metric from "effect/Metric"
 import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -14,6 +15,7 @@ import type { Backend } from "../../src/port/Backend.ts"
 import type { DirectoryHistory } from "../../src/port/history.ts"
 import * as Request from "../../src/port/Request.ts"
 import * as Archive from "../../src/history/Archive.ts"
+import { traced } from "../../src/filesystem/Decorator.ts"
 import { make as makeAlgebra } from "../../src/filesystem/Filesystem.ts"
 import { type Scan, scan } from "../../src/history/scan.ts"
 import * as Limits from "../../src/model/Limits.ts"
@@ -691,6 +693,29 @@ for i in z.infolist():
       const strict = yield* PosixHost.make({ root, hardlinks: "reject" })
       const error = yield* Effect.flip(Archive.exportBytesOf(makeAlgebra(strict)))
       assert.notStrictEqual(error._tag, "ArchiveError")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is counted by the metrics of its export and its import", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      const { bytes } = yield* scan(port)
+      const counted = <A, E, R>(effect: Effect.Effect<A, E, R>, direction: "read" | "written") =>
+        Effect.provideService(
+          Effect.gen(function* () {
+            const value = yield* effect
+            const found = (yield* Metric.snapshot).find(({ id }) => id === `fs_algebra_${direction}_bytes_total`)
+            return [value, found?.type === "Counter" ? found.state.count : undefined] as const
+          }),
+          Metric.MetricRegistry,
+          new Map()
+        )
+      const [whole, read] = yield* counted(Archive.exportBytesOf(traced(makeAlgebra(port))), "read")
+      assert.strictEqual(read, bytes)
+      const into = yield* host()
+      const [, written] = yield* counted(Archive.importBytesOf(traced(makeAlgebra(into.port)), whole), "written")
+      assert.strictEqual(written, bytes)
     }).pipe(Effect.scoped)
   )
 
