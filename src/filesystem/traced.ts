@@ -15,6 +15,7 @@ import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Backend, Calls, Handle, WriteHow } from "../port/Backend.ts"
 import type { Explore } from "../port/explorer.ts"
+import type { DirectoryHistory, LentDirectory } from "../port/history.ts"
 import * as Request from "../port/Request.ts"
 import type { Call } from "../port/Operation.ts"
 
@@ -166,10 +167,17 @@ export const around = (self: Backend): Backend => {
         lend: (files) => Effect.tap(lend(files), (contents) => Metric.update(read, sum(contents, bytesOf)))
       }
     })
+  const { history } = self
+  /** Counts the bytes that threads read and write in lent directories. */
+  const countBytes: LentDirectory["countBytes"] = (direction, count) =>
+    Metric.update(direction === "read" ? read : written, count)
+  const lend = history?._tag === "Directory" ? history.lend : undefined
+  const lendCounted: DirectoryHistory["lend"] = lend && ((path) => Effect.map(lend(path), (lent) => ({ ...lent, countBytes })))
   return {
     ...self,
     calls,
     explore: explore && exploreCounted,
+    history: history?._tag === "Directory" ? { ...history, lend: lendCounted } : history,
     open: (path) => Effect.map(self.open(path), counting),
     write,
     perform: Request.override(self.perform, (perform) => ({

@@ -134,7 +134,7 @@ interface Format {
 const zip: Format = {
   make: (port, options, now) =>
     Effect.flatMap(survey(port, options), ({ items, skipped }) => {
-      const writer = new Writer(withReadAhead(port, filesOf(items)), options.limits, now, options.layout)
+      const writer = new Writer(port, options.limits, now, options.layout)
       return Effect.as(options.report(skipped), { bytes: writer.bytes(items), files: () => writer.manifest.fileCount })
     }),
   read: (bytes, rules, defersContents) =>

@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { FsPath } from "../model/FsPath.ts"
-import type { DirectoryHistory, StampedChild } from "../port/history.ts"
+import type { DirectoryHistory, LentDirectory, StampedChild } from "../port/history.ts"
 import { writeStamp } from "./stamps.ts"
 import type { Threads } from "./threads/pool.ts"
 import { type CaptureReport, type Place, stampLength } from "./threads/orders.ts"
@@ -96,14 +96,14 @@ const captureParts = Effect.fnUntraced(function* <F extends Listed>(
 ) {
   const places: Array<Place> = []
   const lent: Array<Part<F>> = []
-  let refusesHardlinks = false
+  let last: LentDirectory | undefined
   for (const part of parts) {
     // Skip a directory that cannot be opened, for example because no descriptor is free. The caller then reads the files of
     // the directory and reports the reason.
     const found = yield* Effect.exit(lend(part.path))
     if (!Exit.isSuccess(found)) continue
-    const { base } = found.value
-    refusesHardlinks = found.value.refusesHardlinks
+    last = found.value
+    const { base } = last
     const names = part.files
       .slice(part.from, part.end)
       .map(({ segment }) => segment)
@@ -112,12 +112,16 @@ const captureParts = Effect.fnUntraced(function* <F extends Listed>(
     lent.push(part)
   }
   const files = lent.flatMap(({ end, files, from }) => files.slice(from, end))
-  if (files.length === 0) return
+  if (last === undefined || files.length === 0) return
+  const { countBytes, refusesHardlinks } = last
   const stamps = new Float64Array(stampLength * files.length)
   for (const [index, { stamp }] of files.entries()) writeStamp(stamps, stampLength * index, stamp)
   const knownIds = files.map(({ knownId = "" }) => knownId)
   const report = yield* threads.run({ _tag: "Capture", places, stamps, knownIds, refusesHardlinks, isEncoding })
-  if (report?._tag === "Captured") deliver(lent, report)
+  if (report?._tag !== "Captured") return
+  deliver(lent, report)
+  const read = files.reduce((sum, { stamp }, index) => sum + (report.ids[index] === "" ? 0 : stamp.sizeBytes), 0)
+  if (countBytes !== undefined) yield* countBytes("read", read)
 }, Effect.scoped)
 
 /** Captures the files of all sources in several threads. `done` runs after each order to a thread. */

@@ -13,6 +13,8 @@ export interface UnstagedFile {
   readonly mode: number | undefined
   /** The SHA-256 of the content after the file was staged. Empty if the transaction has no record. */
   hash: string | undefined
+  /** True if a thread that gave no report may have created the file. */
+  mayExist: boolean
 }
 
 export interface UnpackOptions {

@@ -67,6 +67,8 @@ export interface LentDirectory {
   readonly refusesHardlinks: boolean
   /** True if threads may create files in the directory, because new files need neither a flush nor another owner. */
   readonly acceptsFiles: boolean
+  /** Counts content bytes that threads read or wrote. Absent if nothing counts bytes. */
+  readonly countBytes?: ((direction: "read" | "written", count: number) => Effect.Effect<void>) | undefined
 }
 
 /** The metadata of a directory directly before its listing, read through the descriptor of the listing. */

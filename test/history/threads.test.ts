@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Metric from "effect/Metric"
 import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -12,17 +13,22 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import type { DirectoryHistory } from "../../src/port/history.ts"
+import * as Request from "../../src/port/Request.ts"
 import * as Archive from "../../src/history/Archive.ts"
+import { traced } from "../../src/filesystem/Decorator.ts"
 import { make as makeAlgebra } from "../../src/filesystem/Filesystem.ts"
 import { type Scan, scan } from "../../src/history/scan.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
+import { replaceTree } from "../../src/history/replace.ts"
 import * as Threads from "../../src/history/threads/pool.ts"
+import { program } from "../../src/history/threads/program.ts"
 import type { Order } from "../../src/history/threads/orders.ts"
 import { blobId, type DirectoryNode, type Node } from "../../src/history/tree.ts"
 import type { StampedDirectory } from "../../src/history/stamps.ts"
 import { findUnchanged } from "../../src/history/unchanged.ts"
 import { read as readZip } from "../../src/history/zip/reader.ts"
+import { unpackFiles } from "../../src/history/zip/unpackFiles.ts"
 import type { Source } from "../../src/history/zip/spool.ts"
 import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
 import { host, p } from "../backends/posixHost.ts"
@@ -626,6 +632,36 @@ for i in z.infolist():
     }).pipe(Effect.scoped)
   )
 
+  it.live("is staged without threads if the threads end after they have created files", () =>
+    Effect.gen(function* () {
+      const { Worker } = process.getBuiltinModule("node:worker_threads")
+      const endsAtReport = `require("node:worker_threads").parentPort.postMessage = () => process.exit(1)`
+      const threads = yield* Effect.acquireRelease(
+        Effect.sync(() => Threads.make(2, () => new Worker(`${endsAtReport}\n${program()}`, { eval: true }))),
+        ({ end }) => Effect.sync(end)
+      )
+      const { port, root } = yield* host()
+      const names = Array.from({ length: 300 }, (_, f) => `f${f}`)
+      const content = Buffer.from("same")
+      const source: Source = { size: 4, read: () => Effect.succeed(content) }
+      const file = { kind: "file", id: "", sizeBytes: 4 } as const
+      const after: DirectoryNode = { kind: "directory", entries: new Map(names.map((name) => [name, file])) }
+      const entry = { data: 0, packed: 4, size: 4, crc: crc32(content), method: 0 }
+      yield* replaceTree(port, {
+        after,
+        content: () => Effect.succeed(content),
+        unpack: (files, options) =>
+          unpackFiles(
+            source,
+            files.map((file) => [entry, file]),
+            { ...options, threads }
+          )
+      })
+      assert.deepStrictEqual(Fs.readdirSync(root).sort(), names.toSorted())
+      for (const name of names) assert.strictEqual(Fs.readFileSync(join(root, name), "utf8"), "same")
+    }).pipe(Effect.scoped)
+  )
+
   it.live("replaces entries that appear in the empty directory while the archive is read", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
@@ -657,6 +693,46 @@ for i in z.infolist():
       const strict = yield* PosixHost.make({ root, hardlinks: "reject" })
       const error = yield* Effect.flip(Archive.exportBytesOf(makeAlgebra(strict)))
       assert.notStrictEqual(error._tag, "ArchiveError")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is counted by the metrics of its export and its import", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      const { bytes } = yield* scan(port)
+      const counted = <A, E, R>(effect: Effect.Effect<A, E, R>, direction: "read" | "written") =>
+        Effect.provideService(
+          Effect.gen(function* () {
+            const value = yield* effect
+            const found = (yield* Metric.snapshot).find(({ id }) => id === `fs_algebra_${direction}_bytes_total`)
+            return [value, found?.type === "Counter" ? found.state.count : undefined] as const
+          }),
+          Metric.MetricRegistry,
+          new Map()
+        )
+      const [whole, read] = yield* counted(Archive.exportBytesOf(traced(makeAlgebra(port))), "read")
+      assert.strictEqual(read, bytes)
+      const into = yield* host()
+      const [, written] = yield* counted(Archive.importBytesOf(traced(makeAlgebra(into.port)), whole), "written")
+      assert.strictEqual(written, bytes)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("reads no file again that a thread has read", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      const large = (f: number): boolean => f % 50 === 0
+      for (let f = 0; f < 400; f++) Fs.writeFileSync(join(root, `f${f}`), "x".repeat(large(f) ? 40_000 : 100))
+      const read: Array<string> = []
+      const perform = Request.override(port.perform, (perform) => ({
+        ReadMany: (request) => {
+          read.push(...request.paths)
+          return perform(request)
+        }
+      }))
+      yield* Archive.exportBytesOf(makeAlgebra({ ...port, perform }))
+      assert.deepStrictEqual(read.sort(), Array.from({ length: 8 }, (_, n) => `f${50 * n}`).sort())
     }).pipe(Effect.scoped)
   )
 

@@ -336,7 +336,7 @@ const stageStep = Effect.fnUntraced(function* <E>(
       staged.push(entry)
       if (staging.unstaged !== undefined && node.modifiedAt === undefined) {
         const { at, path } = next
-        staging.unstaged.push({ at, path, file: node, mode, hash: undefined, staged: entry })
+        staging.unstaged.push({ at, path, file: node, mode, hash: undefined, mayExist: false, staged: entry })
       } else entry.hash = yield* stageFile(port, next, node, mode, staging)
     }
   }
@@ -393,8 +393,11 @@ export const stage = Effect.fnUntraced(function* <E>(
     const onStaged = (count: number): Effect.Effect<void> =>
       onProgress === undefined ? Effect.void : Effect.forEach(Array.from({ length: count }), () => done, { discard: true })
     yield* unpack(files, { lend, isHashed: isRecorded, onStaged })
-    for (const { at, file, hash, mode, path, staged } of files)
+    for (const { at, file, hash, mayExist, mode, path, staged } of files) {
+      // A fault of the removal also fails the creation.
+      if (mayExist) yield* Effect.ignore(port.remove(at))
       staged.hash = hash ?? (yield* stageFile(port, { at, path }, file, mode, staging))
+    }
     yield* creator.flush
   }
   const digests = new Map<number, StagedDigest>()

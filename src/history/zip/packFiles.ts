@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { type FsPath, name, parent } from "../../model/FsPath.ts"
-import type { DirectoryHistory } from "../../port/history.ts"
+import type { DirectoryHistory, LentDirectory } from "../../port/history.ts"
 import { isPlainSegment } from "../capture.ts"
 import type { Place } from "../threads/orders.ts"
 import type { Threads } from "../threads/pool.ts"
@@ -45,15 +45,16 @@ export const packFiles = Effect.fnUntraced(function* (
   }
   const places: Array<Place> = []
   const lent: Array<number> = []
-  let refusesHardlinks = false
+  let last: LentDirectory | undefined
   for (const [directory, indices] of byDirectory) {
     const found = yield* Effect.exit(lend(directory))
     if (!Exit.isSuccess(found)) continue
-    refusesHardlinks = found.value.refusesHardlinks
+    last = found.value
     places.push({ base: found.value.base, names: indices.map((index) => name(items[index]!.path)).join("/") })
     lent.push(...indices)
   }
-  if (lent.length === 0) return packed
+  if (last === undefined) return packed
+  const { countBytes, refusesHardlinks } = last
   const report = yield* threads.run({ _tag: "Pack", places, maxBytes, refusesHardlinks })
   if (report?._tag !== "Packed") return packed
   const { bytes, crcs, ends, modes, sizes } = report
@@ -63,5 +64,11 @@ export const packFiles = Effect.fnUntraced(function* (
     const start = at === 0 ? 0 : ends[at - 1]!
     packed[index] = { bytes: bytes.subarray(start, ends[at]), crc: crcs[at]!, size: sizes[at]!, mode }
   }
+  // The size of a file that was not packed is 0.
+  if (countBytes !== undefined)
+    yield* countBytes(
+      "read",
+      sizes.reduce((sum, size) => sum + size, 0)
+    )
   return packed
 }, Effect.scoped)

@@ -2,12 +2,13 @@
  * Unpacks small files of an archive in threads, directly into their staging directories.
  *
  * A thread skips a file that is damaged or that cannot be created. The caller then stages the file itself, or reports why it
- * cannot be staged.
+ * cannot be staged. If a thread ends, it may have created some files of its orders, so the caller removes them first.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { type FsPath, name, parent } from "../../model/FsPath.ts"
 import { isPlainSegment } from "../capture.ts"
+import type { LentDirectory } from "../../port/history.ts"
 import type { Place } from "../threads/orders.ts"
 import type { Threads } from "../threads/pool.ts"
 import type { UnpackOptions as SharedOptions, UnstagedFile } from "../unpack.ts"
@@ -63,9 +64,11 @@ const unpackOrder = Effect.fnUntraced(function* (
   }
   const places: Array<Place> = []
   const lent: Array<Unpacked> = []
+  let countBytes: LentDirectory["countBytes"]
   for (const [directory, inside] of byDirectory) {
     const found = yield* Effect.exit(lend(directory))
     if (!Exit.isSuccess(found) || !found.value.acceptsFiles) continue
+    countBytes = found.value.countBytes
     places.push({ base: found.value.base, names: inside.map(([, { at }]) => name(at)).join("/") })
     lent.push(...inside)
   }
@@ -88,12 +91,18 @@ const unpackOrder = Effect.fnUntraced(function* (
     isDeflated: Uint8Array.from(lent, ([{ method }]) => (method === stored ? 0 : 1)),
     isHashed
   })
-  if (report?._tag !== "Unpacked") return
-  let count = 0
-  for (const [index, [, file]] of lent.entries()) {
-    file.hash = report.hashes[index]
-    if (file.hash !== undefined) count++
+  if (report?._tag !== "Unpacked") {
+    for (const [, file] of lent) file.mayExist = true
+    return
   }
+  let [count, bytes] = [0, 0]
+  for (const [index, [{ size }, file]] of lent.entries()) {
+    file.hash = report.hashes[index]
+    if (file.hash === undefined) continue
+    count++
+    bytes += size
+  }
+  if (countBytes !== undefined) yield* countBytes("written", bytes)
   yield* onStaged(count)
 }, Effect.scoped)
 

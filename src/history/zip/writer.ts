@@ -16,13 +16,14 @@ import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { LimitsShape } from "../../model/Limits.ts"
 import type { Backend, Handle } from "../../port/Backend.ts"
+import { withReadAhead } from "../../port/readAhead.ts"
 import type { ArchiveError } from "../errors.ts"
 import * as Codec from "./codec.ts"
 import * as Format from "./records.ts"
 import * as Manifest from "./manifest.ts"
 import { Budget, refuse, tryArchive } from "./names.ts"
 import { type Packed, type PackedFile, packFiles } from "./packFiles.ts"
-import { changedWhileRead, type Item, readContent, streamExactSize } from "./survey.ts"
+import { changedWhileRead, filesOf, type Item, readContent, streamExactSize } from "./survey.ts"
 
 type Bytes<E = never> = Stream.Stream<Uint8Array, E>
 
@@ -182,6 +183,7 @@ export class Writer {
     files: ReadonlyArray<PackedFile | undefined>,
     threads: Threads | undefined
   ): Stream.Stream<Bytes<ArchiveError | Fault>, ArchiveError | Fault> {
+    const port = withReadAhead(this.#port, filesOf(items.filter((_, index) => files[index] === undefined)))
     const gathered = Effect.fnUntraced({ self: this }, function* (from: number, next: number = from): Effect.fn.Return<
       readonly [Gathered, number] | undefined,
       ArchiveError | Fault
@@ -191,7 +193,7 @@ export class Writer {
       for (; next < items.length && entries.length < entriesPerPart && bytes < bytesPerPart; next++) {
         const item = items[next]!
         const file = files[next]
-        const prepared = file === undefined ? yield* this.#prepare(item) : yield* this.#preparePacked(item, file)
+        const prepared = file === undefined ? yield* this.#prepare(port, item) : yield* this.#preparePacked(item, file)
         if (prepared === "large") break
         if (prepared === undefined) continue
         entries.push(prepared)
@@ -229,7 +231,7 @@ export class Writer {
    * Reads a small entry. Returns "large" for a large file, and `undefined` if the file is gone or the item needs no
    * entry.
    */
-  #prepare(item: Item): Effect.Effect<Prepared | "large" | undefined, ArchiveError | Fault> {
+  #prepare(port: Backend, item: Item): Effect.Effect<Prepared | "large" | undefined, ArchiveError | Fault> {
     if (item.isNonPortable === true && item.kind !== "file") return this.#prepareVerbatim(item)
     const name = this.#nameOf(item)
     if (item.kind === "directory") {
@@ -240,7 +242,7 @@ export class Writer {
       return this.#counted(item, { name, mode: Format.linkType | 0o777 }, Buffer.from(item.target))
     }
     return Effect.flatMap(
-      Effect.scoped(readContent(this.#port, item.path)),
+      Effect.scoped(readContent(port, item.path)),
       (content): Effect.Effect<Prepared | "large" | undefined, ArchiveError> =>
         content === undefined
           ? Effect.succeed(undefined)
