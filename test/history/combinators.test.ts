@@ -71,7 +71,10 @@ describe("the history capability of a port", () => {
         for (const self of [yield* memory, Filesystem.make(host)]) {
           assert.isDefined(self.port.history)
           const made = yield* combinator(self)
-          assert.strictEqual(made.port.history, history === "kept" ? self.port.history : undefined)
+          // `traced` counts the bytes that threads read in lent directories, and changes nothing else.
+          const counted = name === "traced" && self.port.history?._tag === "Directory" ? { lend: undefined } : {}
+          const shown = made.port.history && { ...made.port.history, ...counted }
+          assert.deepStrictEqual(shown, history === "kept" ? { ...self.port.history!, ...counted } : undefined)
         }
       })
     )

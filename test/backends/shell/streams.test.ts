@@ -100,6 +100,8 @@ for (const kind of shells) {
         yield* handle.read(0, 10)
         const holder = String(asked.find(({ arguments: args }) => args[2] === "piece")?.arguments[3])
         execFileSync("kill", ["-9", holder])
+        // The signal is delivered some time after `kill` has returned. A process that has ended has no descriptors.
+        while (Fs.existsSync(`/proc/${holder}/fd/0`)) yield* Effect.sleep(5)
         yield* Effect.flip(handle.read(100, 10))
       }).pipe(Effect.scoped)
     )
