@@ -18,7 +18,7 @@ import type { Query, SkipReason } from "../model/search.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 import { performing } from "../port/Request.ts"
 import type { DirectoryFiles, Explorer as Explorer_, Searched } from "../port/explorer.ts"
-import { type ContentSearchResult, type Matched, Matching, matchesPerSlice, type Searchable } from "../runtime/matching.ts"
+import { type ContentSearchResult, type Matched, Matching, type Searchable } from "../runtime/matching.ts"
 import * as Eager from "./eager.ts"
 import { runInOrder } from "./inOrder.ts"
 import type { Base, GrepPlan } from "./grep.ts"
@@ -29,7 +29,7 @@ import { SkippedEntry } from "./skips.ts"
 import * as Text from "./text.ts"
 import * as Explorer from "./walk.ts"
 import * as Missing from "./missing.ts"
-import type { Answers, Directory, PackedReport } from "./walkDirectory.ts"
+import type { Answers, Directory } from "./walkDirectory.ts"
 import { Walker } from "./walker.ts"
 
 export interface Outcome {
@@ -170,22 +170,19 @@ interface SearchTask {
   hasExpensiveFile: boolean
   /** The time of the last yield to other fibers, in milliseconds of `performance.now`. */
   resumedAt: number
-  /** The number of matches that were unpacked since the last yield for them. */
-  unpackedMatches: number
 }
 
 const sliceMillis = 4
 
 /** Yields to other fibers if this search has run for `sliceMillis`. All fibers of a search share this time. */
-const yieldIfDue = (self: SearchTask): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const { resumedAt } = self
-    if (performance.now() - resumedAt < sliceMillis) return Effect.void
-    return Effect.flatMap(Effect.yieldNow, () => {
-      if (self.resumedAt === resumedAt) self.resumedAt = performance.now()
-      return yieldIfDue(self)
-    })
+const yieldIfDue = (self: SearchTask): Effect.Effect<void> => {
+  const { resumedAt } = self
+  if (performance.now() - resumedAt < sliceMillis) return Effect.void
+  return Effect.flatMap(Effect.yieldNow, () => {
+    if (self.resumedAt === resumedAt) self.resumedAt = performance.now()
+    return yieldIfDue(self)
   })
+}
 
 /** The maximum number of matches per file for which this thread searches files above `smallFileBytes`. */
 const maxInlineMatches = 2 ** 14
@@ -385,30 +382,22 @@ class ProcessedFile implements Outcome {
   readonly path: FsPath.FsPath
   found: ReadonlyArray<GrepMatch> | SkipReason = []
   text: string | undefined
-  report: PackedReport | undefined
+  unpack: (() => Effect.Effect<void>) | undefined
 
   constructor(path: FsPath.FsPath) {
     this.path = path
   }
 }
 
-/**
- * Unpacks the matches of the files that search processes have searched. Yields to other fibers after `matchesPerSlice` matches,
- * also if each report has fewer.
- */
+/** Unpacks the matches of the files that search processes have searched. */
 const unpackMatches = (self: SearchTask, batch: Batch): Effect.Effect<void> => {
   let unpacking: Effect.Effect<void> = Effect.void
-  let last: PackedReport | undefined
+  let last: (() => Effect.Effect<void>) | undefined
   for (const file of batch) {
-    const report = file instanceof ProcessedFile ? file.report : undefined
-    if (report === undefined || report === last) continue
-    last = report
-    unpacking = Eager.flatMap(unpacking, () => {
-      self.unpackedMatches += report.matchCount
-      if (self.unpackedMatches <= matchesPerSlice) return report.unpack()
-      self.unpackedMatches = report.matchCount
-      return Effect.flatMap(Effect.yieldNow, report.unpack)
-    })
+    const unpack = file instanceof ProcessedFile ? file.unpack : undefined
+    if (unpack === undefined || unpack === last) continue
+    last = unpack
+    unpacking = Eager.flatMap(unpacking, () => Eager.flatMap(yieldIfDue(self), unpack))
   }
   return unpacking
 }
@@ -606,8 +595,7 @@ export const outcomes = (
     plan: self,
     query,
     hasExpensiveFile: false,
-    resumedAt: performance.now(),
-    unpackedMatches: 0
+    resumedAt: performance.now()
   }
   if (base.kind !== "directory")
     return emitUntilFault(Stream.fromEffect(Missing.searchSingle(base, port.stat(base.at), searched(task, [base]))))

@@ -82,23 +82,16 @@ export class Directory implements Visit, DirectoryState {
   }
 }
 
-/** The packed matches of a report. */
-export interface PackedReport {
-  readonly matchCount: number
-  /** Sets `found` and `text` of all files of the report. */
-  readonly unpack: () => Effect.Effect<void>
-}
-
 /** A file that a search process has searched. */
 export interface SearchedFile {
   readonly path: FsPath
   found: FileFound
   text?: string | undefined
   /**
-   * The report, until its matches are unpacked. Must be unpacked before the file is used. Is unpacked as late as possible,
-   * because packed matches are smaller, and the garbage collector would copy early matches.
+   * Sets `found` and `text` of all files of the report. Absent if this has been done. Must run before the file is used, but as
+   * late as possible, because packed matches are smaller, and the garbage collector would copy early matches.
    */
-  report?: PackedReport | undefined
+  unpack?: (() => Effect.Effect<void>) | undefined
 }
 
 /** A search of the contents of the files that a walk finds. */
@@ -272,18 +265,15 @@ export const addReport = <A>(
   }
   if (report.matches === undefined) return
   const matched = unpacked(report.matches, (file) => searched[file]?.path ?? FsPathModule.root)
-  const packed: PackedReport = {
-    matchCount: report.matches.meta.length >> 2,
-    unpack: () =>
-      Eager.map(matched(), (all) => {
-        for (const [index, { found, text }] of all.entries()) {
-          const file = searched[index]
-          if (file?.report === undefined) continue
-          file.found = found
-          file.text = text
-          file.report = undefined
-        }
-      })
-  }
-  for (const file of searched) if (file !== undefined) file.report = packed
+  const unpack = (): Effect.Effect<void> =>
+    Eager.map(matched(), (all) => {
+      for (const [index, { found, text }] of all.entries()) {
+        const file = searched[index]
+        if (file?.unpack === undefined) continue
+        file.found = found
+        file.text = text
+        file.unpack = undefined
+      }
+    })
+  for (const file of searched) if (file !== undefined) file.unpack = unpack
 }

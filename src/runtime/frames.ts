@@ -15,6 +15,13 @@ export const frameOf = (value: unknown): Buffer => {
   return frame
 }
 
+/** Makes a frame with the given body. */
+export const frameOfBody = (body: Uint8Array): Buffer => {
+  const head = Buffer.alloc(headBytes)
+  head.writeUInt32LE(body.length)
+  return Buffer.concat([head, body])
+}
+
 /** Splits the bytes of a stream into the bodies of its frames. */
 export const makeFrameReader = (onFrame: (body: Buffer) => void): ((bytes: Buffer) => void) => {
   let parts: Array<Buffer> = []

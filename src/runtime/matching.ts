@@ -72,7 +72,7 @@ export const awaitJob = <A>(ask: (done: (answer: A) => void, onReleased: () => v
   })
 
 /** The number of matches that are unpacked between two yields to other fibers. */
-export const matchesPerSlice = 2 ** 15
+const matchesPerSlice = 2 ** 15
 
 const matchedOf = (all: ReadonlyArray<FileFound>, { texts }: PackedMatches): ReadonlyArray<Matched> =>
   attachTexts(all, texts) as ReadonlyArray<Matched>

@@ -10,7 +10,7 @@ import type * as Sea from "node:sea"
 import type { Socket } from "node:net"
 import type * as Os from "node:os"
 import { type Order, progressTicket, type TreePlace, type TreeReport, type TreeSearch } from "../model/treeSearch.ts"
-import { frameOf, makeFrameReader } from "./frames.ts"
+import { frameOf, frameOfBody, makeFrameReader } from "./frames.ts"
 import { basename, builtin, isNode, v8 } from "./node.ts"
 import { searchProgram, type SearchProgram } from "./searchProgram.ts"
 
@@ -235,12 +235,7 @@ export const make = (
         child.kill("SIGKILL")
       }
     })
-    if (program.text !== undefined) {
-      const text = Buffer.from(program.text, "base64")
-      const head = Buffer.alloc(4)
-      head.writeUInt32LE(text.length)
-      child.stdin!.write(Buffer.concat([head, text]))
-    }
+    if (program.text !== undefined) child.stdin!.write(frameOfBody(Buffer.from(program.text, "base64")))
     updateRef(slot)
   }
 

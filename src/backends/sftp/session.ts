@@ -195,13 +195,19 @@ export const start = (transport: Transport, answerMillis: number): Effect.Effect
       if (!mayBeSent()) return
       const packets: Array<Uint8Array> = []
       output.cork()
-      while (mayBeSent()) {
-        send(queue[sent++]!, packets)
-        if (sent < 1024 && sent < queue.length) continue
-        queue = queue.slice(sent)
-        sent = 0
+      try {
+        while (mayBeSent()) {
+          send(queue[sent]!, packets)
+          sent++
+          if (sent < 1024 && sent < queue.length) continue
+          queue = queue.slice(sent)
+          sent = 0
+        }
+        writeTogether(packets)
+      } catch (error) {
+        // This code runs in no fiber, so an exception would end the program.
+        end(unavailable(`a request to the server cannot be sent: ${String(error)}`))
       }
-      writeTogether(packets)
       output.uncork()
     }
 

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { type FsPath, name, parent } from "../../model/FsPath.ts"
+import { name, parent } from "../../model/FsPath.ts"
 import type { DirectoryHistory, LentDirectory } from "../../port/history.ts"
 import { isPlainSegment } from "../capture.ts"
 import type { Place } from "../threads/orders.ts"
@@ -35,18 +35,13 @@ export const packFiles = Effect.fnUntraced(function* (
   threads: Threads
 ) {
   const packed: Array<PackedFile | undefined> = items.map(() => undefined)
-  const byDirectory = new Map<FsPath, Array<number>>()
-  for (const [index, { isNonPortable, kind, path }] of items.entries()) {
-    if (kind !== "file" || isNonPortable === true || !isPlainSegment(name(path))) continue
-    const directory = parent(path)
-    const indices = byDirectory.get(directory)
-    if (indices === undefined) byDirectory.set(directory, [index])
-    else indices.push(index)
-  }
+  const files = items.flatMap(({ isNonPortable, kind, path }, index) =>
+    kind === "file" && isNonPortable !== true && isPlainSegment(name(path)) ? [index] : []
+  )
   const places: Array<Place> = []
   const lent: Array<number> = []
   let last: LentDirectory | undefined
-  for (const [directory, indices] of byDirectory) {
+  for (const [directory, indices] of Map.groupBy(files, (index) => parent(items[index]!.path))) {
     const found = yield* Effect.exit(lend(directory))
     if (!Exit.isSuccess(found)) continue
     last = found.value

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { type FsPath, name, parent } from "../../model/FsPath.ts"
+import { name, parent } from "../../model/FsPath.ts"
 import { isPlainSegment } from "../capture.ts"
 import type { LentDirectory } from "../../port/history.ts"
 import type { Place } from "../threads/orders.ts"
@@ -55,17 +55,10 @@ const unpackOrder = Effect.fnUntraced(function* (
   files: ReadonlyArray<Unpacked>,
   { isHashed, lend, onStaged, threads }: UnpackOptions
 ) {
-  const byDirectory = new Map<FsPath, Array<Unpacked>>()
-  for (const file of files) {
-    const directory = parent(file[1].at)
-    const inside = byDirectory.get(directory)
-    if (inside === undefined) byDirectory.set(directory, [file])
-    else inside.push(file)
-  }
   const places: Array<Place> = []
   const lent: Array<Unpacked> = []
   let countBytes: LentDirectory["countBytes"]
-  for (const [directory, inside] of byDirectory) {
+  for (const [directory, inside] of Map.groupBy(files, ([, { at }]) => parent(at))) {
     const found = yield* Effect.exit(lend(directory))
     if (!Exit.isSuccess(found) || !found.value.acceptsFiles) continue
     countBytes = found.value.countBytes

@@ -1,6 +1,8 @@
 /** Tests Sftp with keys of servers and users, a killed sshd, invalid options, and servers that send false answers. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
@@ -377,6 +379,19 @@ describe("Sftp with a hostile or unusual server", () => {
       assert.lengthOf(yield* session.askAll(requests), 150_000)
       assert.strictEqual(asked, 150_000)
       session.close()
+    })
+  )
+
+  it.live("a request that cannot be encoded ends the session with a failure of every call", () =>
+    Effect.gen(function* () {
+      const session = yield* start(yield* liar(() => undefined), 10_000)
+      const waiting = yield* Effect.forkChild(Effect.exit(session.askAll([{ type: Type.remove, fields: ["/a"] }])), {
+        startImmediately: true
+      })
+      const impossible = yield* Effect.exit(session.askAll([{ type: Type.remove, fields: [-1] }]))
+      assert.isTrue(Exit.isFailure(impossible))
+      assert.isTrue(Exit.isFailure(yield* Fiber.join(waiting)))
+      assert.isFalse(session.isOpen())
     })
   )
 
