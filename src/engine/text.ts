@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
 import type { Fault } from "../model/FsError.ts"
+import { Buffer } from "../runtime/buffer.ts"
 import { runAtOnce, runInSlices, unitsPerItem, type Steps, maxUnitsPerStep } from "../runtime/steps.ts"
 
 export const maxStringLength = 2 ** 29 - 24
@@ -16,7 +17,6 @@ export const maxStringLength = 2 ** 29 - 24
 const decoderOf = (encoding: string) => new TextDecoder(encoding, { fatal: true, ignoreBOM: true })
 
 const utf8 = decoderOf("utf-8")
-const encoder = new TextEncoder()
 
 const notText = (encoding: string, offset: number): Fault => ({ _tag: "NotText", encoding, offset })
 
@@ -144,7 +144,7 @@ const pieces = function* (bytes: Uint8Array): Generator<Uint8Array> {
 /** Encodes text as UTF-8. Returns InvalidArgument for a lone surrogate, which has no encoding. */
 export const encode = (text: string): Uint8Array | Fault =>
   text.isWellFormed()
-    ? encoder.encode(text)
+    ? Buffer.from(text)
     : invalidArgument("content", `it contains a lone surrogate, ${describeSurrogate(text)}`)
 
 export const describeSurrogate = (text: string): string => {
