@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Stream from "effect/Stream"
-import { is as isFault, alreadyExists, notAFile, notFound, ioError } from "../model/Fault.ts"
+import { is as isFault, alreadyExists, notAFile, notFound } from "../model/Fault.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
@@ -178,8 +178,6 @@ const writeOnce = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Pl
 const mayBeBehindLink = (fault: Fault): boolean =>
   fault._tag === "NotFound" || fault._tag === "NotAFile" || fault._tag === "NotADirectory"
 
-const linkFound: Fault = ioError("it is a symbolic link")
-
 const withVersion = (done: Written, plan: Plan, ofContent: () => string): Written =>
   done.version !== undefined || !plan.version || primitiveMode(plan) === "append" ? done : { version: ofContent() }
 
@@ -202,21 +200,23 @@ const bytesStepByStep = (
   content: Uint8Array,
   plan: Plan
 ): Effect.Effect<Written, Fault> => {
-  const resolvePlace = target(port, path, plan)
+  const resolvePlace = () => target(port, path, plan)
   const put = (found: Resolved): Effect.Effect<Written, Fault> => {
     const fault = admissionFault(plan, path, found)
     if (fault !== undefined) return Effect.fail(fault)
     const write = writeOnce(port, found.path, content, plan)
     return plan.createParents && found.stat === undefined ? withParents<Written, never, never>(port, found.path, write) : write
   }
-  if (plan.ifMatch !== undefined || needsFile(plan)) return withResolvedLock(port, path, resolvePlace, put)
+  const putResolved = () => withResolvedLock(port, path, resolvePlace(), put)
+  if (plan.ifMatch !== undefined || needsFile(plan)) return putResolved()
   const direct = Effect.catch(writeOnce(port, path, content, plan), (fault) =>
     mayBeBehindLink(fault)
-      ? Effect.flatMap(resolvePlace, (found) => (found.path === path ? put(found) : Effect.fail(linkFound)))
+      ? Effect.flatMap(resolvePlace(), (found) => (found.path === path ? put(found) : Effect.undefined))
       : Effect.fail(fault)
   )
-  return Effect.catch(withLocks(port, [path], direct), (fault) =>
-    fault === linkFound ? withResolvedLock(port, path, resolvePlace, put) : Effect.fail(fault)
+  return Effect.flatMap(withLocks(port, [path], direct), (written) =>
+    // A link needs the lock of its target, so it is resolved again after the release of this lock.
+    written === undefined ? putResolved() : Effect.succeed(written)
   )
 }
 

@@ -40,10 +40,7 @@ const findHolder = (owner: object, from: LockHolder | undefined): LockHolder | u
   return undefined
 }
 
-interface PathLockState {
-  shared: number
-  exclusive: boolean
-}
+const exclusiveLock = -1
 
 interface LockRequest {
   readonly exclusive: ReadonlyArray<FsPath>
@@ -51,15 +48,9 @@ interface LockRequest {
   resume: (() => void) | undefined
 }
 
-const above = (path: FsPath, out: Array<FsPath>): void => {
-  for (let at = path; at !== root;) {
-    at = parent(at)
-    if (!out.includes(at)) out.push(at)
-  }
-}
-
 export const make = (options?: { readonly caseSensitive?: boolean | undefined }): Locks => {
-  const lockStates = new Map<FsPath, PathLockState>()
+  /** The number of shared locks of each locked path, or `exclusiveLock`. */
+  const lockStates = new Map<FsPath, number>()
   const waiting: Array<LockRequest> = []
   const ignoresCase = options?.caseSensitive === false
 
@@ -70,24 +61,25 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
       if (!exclusive.includes(key)) exclusive.push(key)
     }
     const shared: Array<FsPath> = []
-    for (const path of exclusive) above(path, shared)
-    return { exclusive, shared: shared.filter((path) => !exclusive.includes(path)), resume: undefined }
+    for (const path of exclusive) {
+      for (let at = path; at !== root;) {
+        at = parent(at)
+        if (!shared.includes(at) && !exclusive.includes(at)) shared.push(at)
+      }
+    }
+    return { exclusive, shared, resume: undefined }
   }
   const canTake = (self: LockRequest): boolean => {
     for (const path of self.exclusive) if (lockStates.has(path)) return false
-    for (const path of self.shared) if (lockStates.get(path)?.exclusive === true) return false
+    for (const path of self.shared) if (lockStates.get(path) === exclusiveLock) return false
     return true
   }
   const conflicts = (self: LockRequest, that: LockRequest): boolean =>
     self.exclusive.some((path) => that.exclusive.includes(path) || that.shared.includes(path)) ||
     self.shared.some((path) => that.exclusive.includes(path))
   const take = (self: LockRequest): void => {
-    for (const path of self.exclusive) lockStates.set(path, { shared: 0, exclusive: true })
-    for (const path of self.shared) {
-      const hold = lockStates.get(path)
-      if (hold === undefined) lockStates.set(path, { shared: 1, exclusive: false })
-      else hold.shared++
-    }
+    for (const path of self.exclusive) lockStates.set(path, exclusiveLock)
+    for (const path of self.shared) lockStates.set(path, (lockStates.get(path) ?? 0) + 1)
   }
   const grantWaiting = (): void => {
     for (let i = 0; i < waiting.length;) {
@@ -104,8 +96,9 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
   const release = (self: LockRequest): void => {
     for (const path of self.exclusive) lockStates.delete(path)
     for (const path of self.shared) {
-      const hold = lockStates.get(path)!
-      if (--hold.shared === 0) lockStates.delete(path)
+      const count = lockStates.get(path)!
+      if (count === 1) lockStates.delete(path)
+      else lockStates.set(path, count - 1)
     }
     if (waiting.length > 0) grantWaiting()
   }
@@ -129,10 +122,10 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
   const withLocks: Locks["exclusive"] = (paths, effect) =>
     Effect.uninterruptibleMask((restore) => {
       const self = makeRequest(paths)
-      const run = Effect.ensuring(
-        restore(effect),
-        Effect.sync(() => release(self))
-      )
+      const run = Effect.onExit(restore(effect), () => {
+        release(self)
+        return Effect.void
+      })
       if (canTake(self) && !waiting.some((earlier) => conflicts(earlier, self))) {
         take(self)
         return run

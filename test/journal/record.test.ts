@@ -275,6 +275,20 @@ describe("Journal.record", () => {
     })
   )
 
+  it.effect("keeps its entries, even if a reader changes the entries it receives", () =>
+    Effect.gen(function* () {
+      for (const previous of [true, false]) {
+        const journal = yield* makeJournal
+        const recorded = yield* record(journal, yield* another(), { previous })
+        yield* recorded.write("a", "one")
+        yield* recorded.write("a", "two")
+        const paths = Effect.map(entriesOf(journal), (entries) => entries.map((entry) => ("path" in entry ? entry.path : "")))
+        for (const entry of yield* entriesOf(journal)) Reflect.set(entry, "path", "changed")
+        assert.deepStrictEqual(yield* paths, ["a", "a", "a", "a"])
+      }
+    })
+  )
+
   it.effect("records a stream in chunks, and publishes the file only after the last chunk is recorded", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal

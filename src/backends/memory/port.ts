@@ -116,17 +116,12 @@ const handleOf = (file: File, path: FsPath, identity: string): Handle => {
   }
 }
 
-const wholeOf = (file: File, path: FsPath, identity: string): Whole => {
-  const { content } = file
-  return {
-    stat: statOf(file, path, identity),
-    bytes: Content.view(content),
-    isLent: true,
-    get version() {
-      return versionOf(content)
-    }
-  }
-}
+const wholeOf = (file: File, path: FsPath, identity: string): Whole => ({
+  stat: statOf(file, path, identity),
+  bytes: Content.view(file.content),
+  isLent: true,
+  version: versionOf(file.content)
+})
 
 /** Collects a stream into one content. Copies the chunks, because the stream may reuse their arrays. */
 const collectStream = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Content.Content, Fault | E, R> =>

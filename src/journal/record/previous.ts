@@ -12,7 +12,7 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, type Handle, keyOf } from "../../port/Backend.ts"
-import { performing } from "../../port/Request.ts"
+import { declined, performing } from "../../port/Request.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { ContentStore } from "../model.ts"
 import { JournalError } from "../errors.ts"
@@ -67,7 +67,7 @@ const contentAt = (
 
 const noFile = Effect.succeed(null)
 const unknownContent = Effect.succeed(undefined)
-const declined = Effect.succeed("declined" as const)
+const nullIfNotFound = ({ _tag }: Fault): typeof noFile | typeof declined => (_tag === "NotFound" ? noFile : declined)
 
 const previousByStat = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Previous, JournalError> =>
   Eager.flatMap(
@@ -89,13 +89,13 @@ export const previousContent = (
 ): Effect.Effect<Previous, JournalError> => {
   const perform = performing(port, "Read")
   if (perform === undefined) return previousByStat(port, contents, path)
-  const asked = perform({ _tag: "Read", path, maxBytes: maxInlineBytes })
-  const found: Effect.Effect<Previous | "declined", Fault> = Eager.map(asked, (whole) =>
-    Option.isNone(whole) ? "declined" : recent.keep(path, whole.value.bytes)
-  )
-  return Eager.flatMap(
-    Eager.catch(found, ({ _tag }) => (_tag === "NotFound" ? noFile : declined)),
-    (previous) => (previous === "declined" ? previousByStat(port, contents, path) : Effect.succeed(previous))
+  const found = Eager.catch(perform({ _tag: "Read", path, maxBytes: maxInlineBytes }), nullIfNotFound)
+  return Eager.flatMap(found, (whole) =>
+    whole === null
+      ? noFile
+      : Option.isNone(whole)
+        ? previousByStat(port, contents, path)
+        : Effect.succeed(recent.keep(path, whole.value.bytes))
   )
 }
 

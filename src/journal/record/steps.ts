@@ -71,8 +71,9 @@ const isSmall = (content: unknown): boolean => isBytes(content) && content.lengt
 const isOwn = (entry: Entry): boolean =>
   entry._tag === "FileWrite"
     ? isSmall(entry.content)
-    : entry._tag === "FileWritten" && isSmall(entry.previous) && entry.stat === undefined
+    : entry._tag === "FileWritten" && (isSmall(entry.previous) || !entry.previous) && entry.stat === undefined
 
+/** Appends an entry. Some journals append in this call, so call this function only in a running effect. */
 const append = ({ appendOwn, journal }: StepRecorder, entry: Entry): Effect.Effect<number, JournalError> =>
   isOwn(entry) ? appendOwn(entry) : journal.append(entry)
 
@@ -80,7 +81,7 @@ export const recordRequest = (recorder: StepRecorder, entry: Entry): Effect.Effe
   orNothingDone(append(recorder, entry))
 
 export const recordAnswer = <A>(recorder: StepRecorder, entry: Entry, value: A): Effect.Effect<A, Fault> =>
-  Effect.matchEffect(append(recorder, entry), { onFailure: failAsUnrecorded, onSuccess: () => Effect.succeed(value) })
+  Eager.map(Eager.catch(append(recorder, entry), failAsUnrecorded), () => value)
 
 /** The effect that checks whether a change was made. The result is `undefined` if this is unknown. */
 export type DoneCheck = Effect.Effect<boolean | undefined, Fault>
@@ -129,15 +130,13 @@ const recordFailure = <A, E, R>(
 /** Runs and records one step. The step can be interrupted, but the recording cannot. */
 export const step = <A, E, R>(recorder: StepRecorder, step: Step<A, E, R>): Effect.Effect<A, E | Fault, R> =>
   Effect.uninterruptibleMask((restore) =>
-    Effect.matchEffect(append(recorder, step.request), {
-      onFailure: failAsNotMade,
-      onSuccess: () =>
-        Effect.matchCauseEffect(restore(step.run), {
-          onFailure: (cause): Effect.Effect<A, E | Fault> =>
-            Effect.andThen(recordFailure(recorder, step, cause), Effect.failCause(cause)),
-          onSuccess: (value) => recordAnswer(recorder, step.answer(value), value)
-        })
-    })
+    Eager.flatMap(recordRequest(recorder, step.request), () =>
+      Effect.matchCauseEffect(restore(step.run), {
+        onFailure: (cause): Effect.Effect<A, E | Fault> =>
+          Effect.andThen(recordFailure(recorder, step, cause), Effect.failCause(cause)),
+        onSuccess: (value) => recordAnswer(recorder, step.answer(value), value)
+      })
+    )
   )
 
 /**
@@ -153,7 +152,7 @@ const stepPrefix = "step:"
 export const makeIds = (randomPart: string): (() => string) => {
   const idPrefix = `${stepPrefix}${randomPart}-`
   let count = 0
-  return () => `${idPrefix}${(count++).toString(36)}`
+  return () => `${idPrefix}${count++}`
 }
 
 export const isStep = (correlationId: string): boolean => correlationId.startsWith(stepPrefix)

@@ -155,18 +155,17 @@ const writeRequest = ({ recent }: RecordContext, id: string, path: FsPath, given
 const writeInOneStep = (writing: RecordContext, path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
   Effect.suspend(() => {
     const { reads, self } = writing
-    const prepared = Eager.flatMap(previousOf(writing, path, mode), (previous) =>
-      Eager.map(storeIfLarge(writing, bytes), (content) => ({ previous, content }))
-    )
-    return Eager.flatMap(orNothingDone(prepared), ({ content, previous }) => {
-      const id = writing.nextId()
-      return step<FileStat, Fault, never>(writing, {
-        request: writeRequest(writing, id, path, content, mode),
-        run: self.write<never, never>(path, bytes, mode),
-        answer: (stat) => written(id, path, bytes.length, previous, versionOf(content, mode), reads ? stat : undefined),
-        checkDone: () => checkWritten(self, path, bytes, mode, previous)
+    return Eager.flatMap(orNothingDone(previousOf(writing, path, mode)), (previous) =>
+      Eager.flatMap(orNothingDone(storeIfLarge(writing, bytes)), (content) => {
+        const id = writing.nextId()
+        return step<FileStat, Fault, never>(writing, {
+          request: writeRequest(writing, id, path, content, mode),
+          run: self.write<never, never>(path, bytes, mode),
+          answer: (stat) => written(id, path, bytes.length, previous, versionOf(content, mode), reads ? stat : undefined),
+          checkDone: () => checkWritten(self, path, bytes, mode, previous)
+        })
       })
-    })
+    )
   })
 
 interface Progress {

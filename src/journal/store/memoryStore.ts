@@ -1,5 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as Eager from "../../engine/eager.ts"
@@ -9,6 +10,12 @@ import type { Recorded, Scrivener, Store } from "../model.ts"
 import { copyAllForStore, copyForStore, pageForReaders } from "./entryCopies.ts"
 import * as Signal from "../../runtime/signal.ts"
 
+/**
+ * The functions that append to a memory store in the call itself, by the `append` of the store. A store with another `append`
+ * has no such function.
+ */
+const immediateAppends = new WeakMap<object, unknown>()
+
 export const make = <E>(): Store<E> => {
   // Two lists instead of a record for each entry, because garbage collections take long with many small objects.
   const entries: Array<E> = []
@@ -16,16 +23,18 @@ export const make = <E>(): Store<E> => {
   const signal = Signal.make()
   const recordedFrom = (start: number, end: number): Array<Recorded<E>> =>
     entries.slice(start, end).map((entry, i) => Object.freeze({ position: start + i + 1, at: times[start + i]!, entry }))
+  const appendNow: Store<E>["append"] = (added, at) => {
+    for (const entry of added) {
+      entries.push(entry)
+      times.push(at)
+    }
+    signal.wake()
+    return Effect.succeed(entries.length)
+  }
+  const append: Store<E>["append"] = (added, at) => Effect.suspend(() => appendNow(added, at))
+  immediateAppends.set(append, appendNow)
   return {
-    append: (added, at) =>
-      Effect.sync(() => {
-        for (const entry of added) {
-          entries.push(entry)
-          times.push(at)
-        }
-        signal.wake()
-        return entries.length
-      }),
+    append,
     read: (after, limit) => Effect.sync(() => recordedFrom(after, after + limit)),
     readBackward: (before, limit) =>
       Effect.sync(() => {
@@ -47,6 +56,9 @@ const ownAppends = new WeakMap<object, { readonly append: unknown; readonly ownA
 /**
  * Returns an `append` that stores an entry without a copy. No other code may use the entry or its bytes, which must be at most
  * 4 KiB. If `append` of the journal has been replaced, calls the replacement.
+ *
+ * A journal in memory appends in this call, before the returned effect runs. So call this function only in a running effect, at
+ * the moment of the append.
  */
 export const ownAppendOf = <E>(journal: Scrivener<E>): Append<E> => {
   const original = ownAppends.get(journal)
@@ -100,8 +112,8 @@ export const makeReading = <E>(store: Store<E>): Scrivener<E> => {
     contents: store.contents,
     bytes: (content) => (isBytes(content) ? Effect.sync(() => new Uint8Array(content)) : store.contents.get(content))
   }
-  const ownAppend: Append<E> = (entry) =>
-    Effect.withFiber((fiber) => store.append([entry], fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()))
+  const appendNow = (immediateAppends.get(store.append) ?? store.append) as Store<E>["append"]
+  const ownAppend: Append<E> = (entry) => appendNow([entry], Fiber.getCurrent()!.getRef(Clock.Clock).currentTimeMillisUnsafe())
   ownAppends.set(self, { append: self.append, ownAppend })
   return self
 }
