@@ -282,7 +282,7 @@ const versionOf = (node: Node): number => {
 /** Encodes a node. All nodes below must be stored. */
 export const encode = (node: Node): Uint8Array => Cbor.encode([versionOf(node), ...structureOf(node)])
 
-// Decoding. The functions below read the next value of a node. They throw a `Malformed`, which `decode` converts.
+// Decoding. The functions below read the next value of a node, and throw a `Malformed`, which `decode` converts.
 
 type Reader = Cbor.Reader
 
