@@ -130,7 +130,7 @@ The page changes nothing, and records nothing in the journal. Programs find the 
   {
     path: Argument.Path("path").pipe(
       Argument.withDescription(
-        "A dump, or a directory of dumps, relative to the current directory (default: none, the root itself)"
+        "A dump, or a directory of dumps, relative to the current directory (default: show the root instead)"
       ),
       Argument.optional
     ),
