@@ -1,5 +1,5 @@
 /**
- * Tools for the AI SDK (npm package `ai`), made from the same definitions as the toolkits of this package. Policies, settings
+ * Makes tools for the AI SDK (npm package `ai`), from the same definitions as the toolkits of this package. Policies, settings
  * and events apply to their calls.
  *
  * @since 0.1.0

@@ -1,5 +1,5 @@
 /**
- * The text editor tool and the memory tool of Anthropic's Messages API, over any Filesystem. Policies, settings and events apply
+ * Provides the text editor tool and the memory tool of Anthropic's Messages API, over any Filesystem. Policies, settings and events apply
  * to their calls.
  *
  * @since 0.1.0

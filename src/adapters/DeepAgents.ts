@@ -1,5 +1,5 @@
 /**
- * The file backend of the agents of `deepagents` (npm), over any `Filesystem`.
+ * Provides the file backend of the agents of `deepagents` (npm), over any `Filesystem`.
  *
  * @example
  * ```ts

@@ -1,5 +1,5 @@
 /**
- * The filesystem of the bash interpreter `just-bash` (npm), over any `Filesystem`.
+ * Provides the filesystem of the bash interpreter `just-bash` (npm), over any `Filesystem`.
  *
  * @example
  * ```ts

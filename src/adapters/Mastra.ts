@@ -1,5 +1,5 @@
 /**
- * The filesystem of a workspace of Mastra (npm package `@mastra/core`), over any `Filesystem`. The error classes of the package
+ * Provides the filesystem of a workspace of Mastra (npm package `@mastra/core`), over any `Filesystem`. The error classes of the package
  * are a parameter, so that this module loads without it.
  *
  * @example

@@ -1,5 +1,5 @@
 /**
- * The interface of `node:fs` over any Filesystem, for programs that take an `fs` object: isomorphic-git, fast-glob, webpack.
+ * Provides the interface of `node:fs` over any Filesystem, for programs that take an `fs` object: isomorphic-git, fast-glob, webpack.
  *
  * "/" is the root of the filesystem, and also the current directory. Errors have the code, errno, syscall, path and message
  * of Node's errors. The `cause` of such an error is the error of this library. A path that leads above the root fails with EACCES.

@@ -1,5 +1,5 @@
 /**
- * Tools for OpenAI's Responses API (npm package `openai`): function tools, and the calls `apply_patch` and `shell`. Policies,
+ * Makes tools for OpenAI's Responses API (npm package `openai`): function tools, and the calls `apply_patch` and `shell`. Policies,
  * settings and events apply to all these tools.
  *
  * @since 0.1.0

@@ -69,7 +69,10 @@ const outputOf = (definition: AnyDefinition<unknown>) => {
   })
 }
 
-/** Makes the tools of a list as one session. The tools share the record of the file versions that the session has read. */
+/**
+ * Binds tools to the filesystem. The tools form one session: they share the record of the file versions that were read. First
+ * completes or discards the changes that killed processes left unfinished.
+ */
 export const bindTools = <T extends AnyDefinition<unknown>>(
   definitions: ReadonlyArray<T>,
   isReadOnly = false

@@ -44,7 +44,7 @@ export interface ToolSettingsShape {
 export const defaults: ToolSettingsShape = { limits: agent, budget: 48_000, measure: (text) => text.length, strict: false }
 
 /**
- * The settings in force.
+ * The current settings of the tools.
  *
  * @example
  * ```ts

@@ -55,7 +55,7 @@ const openBucket = Effect.fnUntraced(function* (bucket: string, prefix: string) 
 
 const noLogin = usage(
   "there is no key and no password for the SSH server",
-  "Start an SSH agent that has your key, or set FS_ALGEBRA_SSH_KEY to the file of a private key without a passphrase."
+  "Start an SSH agent that has your key, or set FS_ALGEBRA_SSH_KEY (the file of a private key without a passphrase) or FS_ALGEBRA_SSH_PASSWORD."
 )
 
 /**

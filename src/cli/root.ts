@@ -126,7 +126,7 @@ export const parseRoot = (text: string, currentDirectory: string): Root => {
   if (name === "sftp") return parseSftp(text)
   return isKnown
     ? parseServer(text)
-    : invalid(`${name}: is not a kind of address that can be a root`, `Give a directory, ${schemes}.`)
+    : invalid(`"${name}:" is not a kind of address that can be a root`, `Give a directory, ${schemes}.`)
 }
 
 /** Tests whether a root is a directory of this machine. */

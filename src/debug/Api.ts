@@ -44,7 +44,7 @@ const shown = HttpApiGroup.make("shown")
   )
   .add(
     get("files", "/api/files", { success: Schema.Array(Model.DumpFile), error: failures }).annotateMerge(
-      documented("Dumps", "The dumps of the served directory, newest first. Empty for a workspace.")
+      documented("Dumps", "The dumps of the served directory, newest first. A workspace has none.")
     )
   )
   .add(

@@ -62,7 +62,7 @@ const mapPieces = function* (text: string, make: (piece: string) => string): Ste
   const out: Array<string> = []
   for (let at = 0; at < text.length;) {
     const end = at + maxUnitsPerStep
-    const next = text.charCodeAt(end - 1) === 13 ? end + 1 : end
+    const next = text.charCodeAt(end - 1) === 13 && text.charCodeAt(end) === 10 ? end + 1 : end
     out.push(make(text.slice(at, next)))
     yield 4 * maxUnitsPerStep
     at = next

@@ -573,7 +573,7 @@ const parentSegmentDetail = 'it has a ".." segment'
 export const parse = (text: string, anchored: boolean, ignoreCase: boolean): Glob | string => {
   let found: ParsedGlob
   try {
-    // Only in the patterns `*.*` and `**/*.*` does picomatch require a character after the dot.
+    // picomatch requires a character after the dot only in the patterns `*.*` and `**/*.*`.
     found = parseTokens(text.replace(/^(\*\*\/)?\*\.\*$/, "$1*.?*"), ignoreCase)
   } catch (error) {
     if (error instanceof MalformedGlob) return error.message

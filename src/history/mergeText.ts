@@ -273,7 +273,7 @@ const Path = Schema.String as unknown as Schema.Codec<FsPath, string>
  * @since 0.1.0
  */
 export const LineRange = Schema.Struct({
-  /** The first line, counted from 1. For an empty range, the line after the range. */
+  /** The number of the first line, counted from 1. An empty range has the number of the line after the range. */
   start: Schema.Int,
   lines: Schema.Int
 })

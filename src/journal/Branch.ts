@@ -230,7 +230,7 @@ export class Branch extends Context.Service<Branch, Requests>()("fs-algebra/Bran
 export interface RequestsOptions {
   /** The longest time without any response to a request. The request then fails with Timeout. @default 2 minutes */
   readonly timeout?: Duration.Input | undefined
-  /** The size of a chunk of a large content, in bytes. A whole number of at least 1. @default 65,536 */
+  /** The size of a chunk of a large content, in bytes: a whole number of at least 1. @default 65,536 */
   readonly chunkSize?: number | undefined
   /** True if the leaf supports the `Extended` entries in addition to the thirteen basic entries. @default false */
   readonly extended?: boolean | undefined
@@ -243,7 +243,7 @@ export interface RequestsOptions {
  */
 export interface Options extends RequestsOptions {
   /**
-   * The size in bytes above which a content is sent in chunks. A stream is always sent in chunks. A whole number of at least 0.
+   * The size in bytes above which a content is sent in chunks: a whole number of at least 0. A stream is always sent in chunks.
    * @default 1,048,576
    */
   readonly streamingThreshold?: number | undefined

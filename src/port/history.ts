@@ -53,8 +53,8 @@ export interface DirectoryHistory {
     | (<V extends Visit>(pathOf: (visit: V) => FsPath) => Effect.Effect<Explorer<V>, never, Scope.Scope>)
     | undefined
   /**
-   * Keeps a directory open for the scope, so that other threads can use it. Absent without race-free confinement.
-   * Fails with NotFound or NotADirectory.
+   * Keeps a directory open for the scope, so that other threads can use it. Fails with NotFound or NotADirectory. Absent if the
+   * confinement is not race-free.
    */
   readonly lend?: ((path: FsPath) => Effect.Effect<LentDirectory, Fault, Scope.Scope>) | undefined
 }

@@ -39,7 +39,7 @@ export interface Kept {
    * `prepare` can run any number of times; the captured state does not change.
    */
   readonly prepare: Effect.Effect<Prepared, SessionError>
-  /** Frees the captured state. Called after the last use of the state. */
+  /** Frees the captured state. Must run after the last use of the state. */
   readonly release: Effect.Effect<void>
 }
 

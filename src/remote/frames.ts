@@ -161,7 +161,8 @@ const decodeFrame = (frame: Uint8Array, jsonBytes: number): unknown => {
   const message: unknown = JSON.parse(decoder.decode(frame.subarray(headerBytes, contentAt)))
   if (typeof message !== "object" || message === null) throw new FrameError("a message is not an object")
   if (contentAt === frame.length) return message
-  // Copy small content: a view would keep the other messages of its buffer in memory. `slice` of Node's Buffer is a view too.
+  // Copy the content unless the frame is long and fills its buffer: a view would keep the other messages of the buffer in
+  // memory. `slice` of Node's Buffer is a view too.
   const isLong = frame.length === frame.buffer.byteLength && frame.length > maxCopied
   const content = frame.subarray(contentAt)
   return new Places(isLong ? content : new Uint8Array(content)).fill(message)

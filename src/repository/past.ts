@@ -107,7 +107,7 @@ export const damagedHistory = (workspace: string, detail: string): StoreError =>
 
 interface Step {
   readonly commit: Omit<CommitInfo, "isStored">
-  /** The root of the next commit, and its hash. Absent for the newest commit. */
+  /** The root of the next commit, and its hash. The newest commit has none. */
   readonly next: { readonly hash: string; readonly root: Root } | undefined
 }
 

@@ -496,7 +496,7 @@ export const make = (
         })
       )
 
-    /** Returns the transaction of this fiber. Begins a transaction at the first use. `undefined` outside of a transaction. */
+    /** Returns or begins this fiber's transaction, if any. Fails if the transaction is over or belongs to another workspace. */
     const joined: Effect.Effect<Transaction | undefined, Fault> = Effect.flatMap(CurrentTransaction, (current) => {
       const found = own(current)
       if (found !== undefined) return Effect.succeed(found)

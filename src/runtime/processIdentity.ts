@@ -59,7 +59,7 @@ const hashText = (text: string): string => {
 }
 
 interface OwnIdentity {
-  /** True if `/proc` shows the pid namespace of this process. False, for example, in a container with the host's `/proc`. */
+  /** True if `/proc` shows the pid namespace of this process. A container may have the host's `/proc` instead. */
   readonly hasOwnProc: boolean
   readonly pidScope: string
   readonly identity: string

@@ -113,7 +113,7 @@ const setNode = (self: Model, names: Names, node: Node | undefined): Model => ({
   root: withNodeAt(self, self.root, names, node)
 })
 
-/** Returns the model after a removal at a path. If `prunes` is true, also removes the parent directories that became empty. */
+/** Removes the empty parent directories of a path from which an entry was removed, if `prunes` is true. */
 const withoutEmptyParents = (self: Model, names: Names): Model => {
   const above = names.slice(0, -1)
   if (!self.prunes || above.length === 0) return self

@@ -16,9 +16,9 @@ export const beyond: Readonly<Record<string, ReadonlyArray<string>>> = {
     "a deleted path can be created again as another kind",
     "a glob continues after its cursor even if files have changed",
     "a recursive delete includes entries deeper than maxPathDepth",
-    "a FIFO or device can be listed, moved and deleted",
-    "a copy never replaces a FIFO or device",
-    "a move never replaces a FIFO or device",
+    "a FIFO can be listed, moved and deleted",
+    "a copy never replaces a FIFO",
+    "a move never replaces a FIFO",
     "a foreign file with the name of a temporary file is copied, moved, counted and deleted like any other file",
     "deleting a tree and writing into the tree do not deadlock"
   ],

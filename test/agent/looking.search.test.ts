@@ -376,13 +376,18 @@ describe("tree", () => {
     }).pipe(withTree(tree))
   )
 
-  it.effect.each([[{ path: "README.md" }], [{ path: "nowhere" }], [{ depth: 0 }], [{ depth: 17 }], [{ path: ".." }]])(
-    "fails with a message for %j",
-    ([input]) =>
-      Effect.gen(function* () {
-        const result = yield* call(outline, input)
-        assert.isFalse(result.success)
-      }).pipe(withTree(tree))
+  it.effect.each([
+    [{ path: "README.md" }, '"README.md" is not a directory'],
+    [{ path: "nowhere" }, 'There is no file or directory "nowhere"'],
+    [{ depth: 0 }, '"depth"'],
+    [{ depth: 17 }, '"depth"'],
+    [{ path: ".." }, "not a valid path"]
+  ] as const)("fails for %j, and says why", ([input, reason]) =>
+    Effect.gen(function* () {
+      const result = yield* call(outline, input)
+      assert.isFalse(result.success)
+      assert.include(result.message, reason)
+    }).pipe(withTree(tree))
   )
 
   const path = Arbitrary.map(

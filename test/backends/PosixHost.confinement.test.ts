@@ -337,8 +337,8 @@ const canOpen = (path: string): boolean => {
   }
 }
 
-describe("a link in a directory in which every user may create links", () => {
-  it.effect("is followed only if the user or the directory's owner owns it, as with Linux's protected_symlinks", (context) =>
+describe("a link in a sticky directory in which every user may create links", () => {
+  it.effect("is followed only if the user or the directory's owner owns it, unlike in other directories", (context) =>
     Effect.gen(function* () {
       if (process.geteuid?.() !== 0) return context.skip("needs root, to create links of other users")
       const { port, root } = yield* host()

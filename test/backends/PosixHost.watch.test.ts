@@ -62,6 +62,22 @@ describe("watching", () => {
         ),
         ["Created theirs"]
       )
+      assert.deepStrictEqual(
+        yield* during(
+          made,
+          ".",
+          Effect.sync(() => Fs.appendFileSync(join(root, "theirs"), "x"))
+        ),
+        ["Updated theirs"]
+      )
+      assert.deepStrictEqual(
+        yield* during(
+          made,
+          ".",
+          Effect.sync(() => Fs.unlinkSync(join(root, "theirs")))
+        ),
+        ["Removed theirs"]
+      )
     })
   )
 

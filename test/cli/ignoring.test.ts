@@ -62,8 +62,10 @@ describe(".git and files that git ignores", () => {
   )
   it.effect("are counted in the JSON output, also with --max", () =>
     Effect.gen(function* () {
-      const { err } = yield* ran("glob", "*", "--max", "100", "--json")
-      assert.deepInclude((JSON.parse(err) as { skipped: object }).skipped, { ignored: 4 })
+      for (const max of [[], ["--max", "100"]]) {
+        const { err } = yield* ran("glob", "*", ...max, "--json")
+        assert.deepInclude((JSON.parse(err) as { skipped: object }).skipped, { ignored: 4 })
+      }
     })
   )
 })

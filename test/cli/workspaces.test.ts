@@ -490,8 +490,10 @@ describe("a damaged store", () => {
       }
     })
   )
+})
 
-  it.effect("that is a database of another program is not changed when it is opened", () =>
+describe("a database of another program", () => {
+  it.effect("is refused as a store, and is not changed", () =>
     Effect.gen(function* () {
       const here = yield* bench
       const file = join(here.top, "bookmarks.db")

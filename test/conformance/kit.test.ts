@@ -57,7 +57,7 @@ describe("the laws of the kit", () => {
       ["a full disk", "a change that fails on a full disk keeps the old file"],
       ["a mode of 0755", "a mode of 0755 survives overwriting"],
       ["temporary files", "a write in progress is hidden"],
-      ["a FIFO", "every call that opens a FIFO or device fails with NotAFile instead of waiting"],
+      ["a FIFO", "every call that opens a FIFO fails with NotAFile instead of waiting"],
       ["the root", "the root is never deleted"]
     ]
     for (const [, law] of regressions) named(law)

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { applyEditsAtOnce, checkEdits, type Edit, type Edited } from "../../src/engine/edit.ts"
 import type { Fault } from "../../src/model/FsError.ts"
+import { maxUnitsPerStep } from "../../src/runtime/units.ts"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 const anyOf = <A extends string>(values: ReadonlyArray<A>) => Arbitrary.schema(Schema.Literals(values))
@@ -160,6 +161,13 @@ describe("line endings:", () => {
     assert.strictEqual(once("a,\r\na,\na,", ",", ";\n", "all"), "a;\r\n\r\na;\n\na;\n")
     assert.strictEqual(once("a\r\nb\nc\r\n", "\n", "\r\n", "all"), "a\r\nb\r\nc\r\n")
     assert.strictEqual(once("a\r\nb\nc\r\n", "\r\n", "\n", "all"), "a\nb\nc\n")
+  })
+
+  it("a CRLF after a CR anywhere in a long text does not move later matches", () => {
+    for (let length = maxUnitsPerStep - 4; length <= maxUnitsPerStep + 2; length++) {
+      const start = `${"x".repeat(length)}\r\r\n`
+      assert.strictEqual(once(`${start}a\r\nb\r\nend`, "a\nb", "c\nd"), `${start}c\r\nd\r\nend`, String(length))
+    }
   })
 
   it("a CRLF does not match an LF, and the error says so", () => {

@@ -350,7 +350,9 @@ describe("setAttributes of a file that another program replaces by a link", () =
   it.effect("fails with IoError if it stays a link, and the error does not name the mode", () =>
     Effect.gen(function* () {
       const fs = yield* swapped(Number.POSITIVE_INFINITY)
-      assert.strictEqual((yield* Effect.flip(fs.setAttributes("f", { mode: 0o600 })))._tag, "IoError")
+      const error = yield* Effect.flip(fs.setAttributes("f", { mode: 0o600 }))
+      assert.strictEqual(error._tag, "IoError")
+      assert.notInclude(error.message, "mode")
     })
   )
 })

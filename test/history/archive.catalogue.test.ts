@@ -10,7 +10,7 @@ import * as Archive from "../../src/history/Archive.ts"
 import { read } from "../../src/history/zip/reader.ts"
 import { fromBytes } from "../../src/history/zip/spool.ts"
 import * as Limits from "../../src/model/Limits.ts"
-import { build, manifest } from "./zipBuilder.ts"
+import { build, type Ending, manifest } from "./zipBuilder.ts"
 import { catalogue } from "./zipCatalogue.ts"
 
 const planted = Effect.fnUntraced(function* (fs: Filesystem.Algebra) {
@@ -42,6 +42,16 @@ describe("an import of a hostile archive", () => {
       ])
       assert.strictEqual(yield* Archive.importBytesOf(fs, bytes), 2)
       assert.strictEqual(yield* fs.readString("x"), "abc")
+    })
+  )
+
+  it.effect("says whether bytes follow the archive or its comment is truncated", () =>
+    Effect.gen(function* () {
+      const fs = Filesystem.make(yield* InMemory.make())
+      const messageFor = (ending: Ending) =>
+        Effect.map(Effect.flip(Archive.importBytesOf(fs, build([manifest(0, 0)], ending))), ({ message }) => message)
+      assert.include(yield* messageFor({ after: Buffer.from("x") }), "the archive has bytes after its end")
+      assert.include(yield* messageFor({ commentLength: 100 }), "the comment at the end of the archive is truncated")
     })
   )
 

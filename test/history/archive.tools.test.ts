@@ -182,7 +182,7 @@ with open(path, "wb") as f:
     )
   }
 
-  it.effect.runIf(soak)("reads our archives of more than 65,535 entries, and writes such archives for an import", () =>
+  it.effect.runIf(soak)("reads our archives of more than 65,535 entries, and so does an import", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const fs = yield* memory

@@ -251,7 +251,7 @@ describe("a leaf's checkpoint", () => {
 })
 
 describe("the ids of answered requests that a leaf keeps", () => {
-  it("are at most as many as the window, even for a long journal", () => {
+  it("are at most one more than the window, even for a long journal", () => {
     const answered = Answered.make()
     const content = bytes("x")
     for (let position = 1; position <= 50_000; position++) {

@@ -44,7 +44,7 @@ if (!wanted)
  */
 const timeoutMillis = 600_000
 
-describe.runIf(wanted)("the package, installed in another directory,", () => {
+describe.runIf(wanted)("the packed package", () => {
   const scratch = mkdtempSync(join(tmpdir(), "fs-algebra-pack-"))
   afterAll(() => rmSync(scratch, { recursive: true, force: true }))
   const run = (command: string, ...args: ReadonlyArray<string>) => {
@@ -60,7 +60,7 @@ describe.runIf(wanted)("the package, installed in another directory,", () => {
     )
 
   it(
-    "can be packed, and publint finds no problem",
+    "has no problem that publint finds",
     () => {
       execFileSync("npm", ["pack", "--pack-destination", scratch], { cwd: root, stdio: "pipe" })
       // The archive itself, because publint would build the package again to pack it.
@@ -72,7 +72,7 @@ describe.runIf(wanted)("the package, installed in another directory,", () => {
   )
 
   it(
-    "can be installed",
+    "can be installed in another directory",
     () => {
       writeFileSync(join(scratch, "package.json"), JSON.stringify({ private: true, type: "module" }))
       run(

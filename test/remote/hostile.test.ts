@@ -423,19 +423,21 @@ describe("a client of a hostile server", () => {
 
   it.live("a file that is longer than the client's limits is refused, whatever size the server reports", () =>
     Effect.gen(function* () {
-      const stat = { kind: "file" as const, isFile: true, isDirectory: false, sizeBytes: 3 }
-      const whole = { stat, bytes: new Uint8Array(5_000) }
-      const fs = yield* forged({
-        "port.read": () => Effect.succeed(whole),
-        "port.readMany": () => Effect.succeed([whole, whole, whole])
-      })
-      const limited = Effect.provideService(Limits.Limits, { ...Limits.standard, maxReadBytes: 100, maxFileSize: 100 })
-      for (const read of [fs.readString("a"), fs.readBytes("a"), fs.read("a")]) {
-        assert.strictEqual((yield* Effect.exit(limited(read as Effect.Effect<unknown, unknown>)))._tag, "Failure")
+      for (const sizeBytes of [0, 3, 100, 5_000]) {
+        const stat = { kind: "file" as const, isFile: true, isDirectory: false, sizeBytes }
+        const whole = { stat, bytes: new Uint8Array(5_000) }
+        const fs = yield* forged({
+          "port.read": () => Effect.succeed(whole),
+          "port.readMany": () => Effect.succeed([whole, whole, whole])
+        })
+        const limited = Effect.provideService(Limits.Limits, { ...Limits.standard, maxReadBytes: 100, maxFileSize: 100 })
+        for (const read of [fs.readString("a"), fs.readBytes("a"), fs.read("a")]) {
+          assert.strictEqual((yield* Effect.exit(limited(read as Effect.Effect<unknown, unknown>)))._tag, "Failure")
+        }
+        const perform = Request.performing(fs.port, "ReadMany")!
+        const paths = ["a", "b"] as Array<FsPath>
+        assert.deepStrictEqual(yield* perform({ _tag: "ReadMany", paths, maxBytes: 100 }), Option.some([undefined, undefined]))
       }
-      const perform = Request.performing(fs.port, "ReadMany")!
-      const paths = ["a", "b"] as Array<FsPath>
-      assert.deepStrictEqual(yield* perform({ _tag: "ReadMany", paths, maxBytes: 100 }), Option.some([undefined, undefined]))
     })
   )
 

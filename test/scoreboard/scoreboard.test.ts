@@ -25,7 +25,7 @@ const written = "bytes are written as they are"
 const missing = "realPath below a file is NotFound"
 
 describe("the scoreboard", () => {
-  it("runs every law once, in the chapters of the guide of laws", () => {
+  it("has every law once, in more than eight chapters", () => {
     assert.sameMembers(
       checks.map(({ name }) => name),
       [...laws.map(({ name }) => name), randomPrograms.name]

@@ -120,7 +120,7 @@ for (const [name, ground] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("do not hide their neighbours, which are read normally", () =>
+    it.live("leave ordinary files beside them readable", () =>
       Effect.gen(function* () {
         const { fs } = yield* ground
         for (const name of ordinary) assert.strictEqual(yield* fs.readString(`d/${name}`), contentOf(name))

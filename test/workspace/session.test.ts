@@ -127,7 +127,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("change in one step if they handle a published event", () =>
+  it.effect("change only if they handle the published event", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes, Tasks, Log] })
       yield* session.dispatch(Tasks, { key: "1", done: false })

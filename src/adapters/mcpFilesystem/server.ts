@@ -20,7 +20,7 @@ type Answer =
   | { readonly error: string; readonly path: string | undefined }
 
 export interface Found {
-  /** Absent if no entry has exactly this path. */
+  /** The metadata of the entry. Absent if no entry has exactly this path. */
   readonly stat?: Entry.FileStat
   /** True if the server resolves the name to an entry whose name differs in case or Unicode form. */
   readonly isOtherName?: boolean

@@ -75,7 +75,7 @@ export interface Core {
    * symlink at the path, even if the path ends with a slash. The caller checks the slash.
    */
   readonly lookUpName: (path: string, actions: ReadonlyArray<Action>) => Effect.Effect<Resolved, Failure>
-  /** Sets the mode of a new entry, except the bits that are not in the mode that the backend chose. */
+  /** Sets the mode of a new entry. Omits bits that the default mode of the backend lacks, as a umask would. */
   readonly applyMode: (path: FsPath.FsPath, mode: number) => Effect.Effect<void, FsError>
 }
 

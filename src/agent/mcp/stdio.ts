@@ -414,7 +414,11 @@ export const guard = Effect.fnUntraced(function* (
     if (line._tag === "Bad") return yield* write(line.answer)
     if (line.method !== "initialize") yield* ready
     if (isDuplicate(line)) {
-      const refusal = badLine(-32600, "Invalid Request: a request with this id is still running", line.ids[0])
+      const refusal = badLine(
+        -32600,
+        "Invalid Request: another request has this id, in the same batch or still running",
+        line.ids[0]
+      )
       return yield* write(refusal.answer)
     }
     if (line.isRequest) open.requests++

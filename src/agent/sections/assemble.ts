@@ -69,7 +69,10 @@ const failure = ({ code }: { readonly [detail: string]: unknown }): IoError =>
     ...(typeof code === "string" && { code })
   })
 
-/** Makes a temporary directory that only this user can access. Returns its absolute real path. */
+/**
+ * Makes a temporary directory that only this user can access, until the scope closes. Returns its absolute real path. In the
+ * background, removes directories that killed processes left.
+ */
 export const makeTemporaryDirectory = (purpose: Purpose): Effect.Effect<string, IoError, Scope.Scope> =>
   Effect.gen(function* () {
     const { make, removeLeftovers: sweep } = yield* Effect.promise(() => import("../../workspace/temporary.ts"))

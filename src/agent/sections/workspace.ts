@@ -106,9 +106,8 @@ const buildCustomSection = <R, T extends AnyDefinition<unknown>, C extends Secti
   )
 
 /**
- * Makes a section over the filesystem of a layer. The layer is built at first use, and then the mounts are copied. The section
- * has only the tools in the options. Without `tools`, such as `Section.sevenTools`, a model cannot access the files. A clone
- * shares the filesystem.
+ * Makes a section over the filesystem of a layer. The layer is built at first use, and then the mounts are copied. A model can
+ * access the files only with the tools in the options, for example `Section.sevenTools`. A clone shares the filesystem.
  *
  * @category constructors
  * @since 0.1.0

@@ -242,7 +242,7 @@ const statusOfCode: Readonly<Record<string, number>> = {
   SlowDown: 503
 }
 
-/** Returns the status that belongs to an error code, for errors that a store reports in a body. */
+/** Returns the status for an error code that a store reports in a body. An unknown code counts as 400. */
 export const statusOf = (code: string): number => statusOfCode[code] ?? 400
 
 /** Tests whether the status proves that the request was not applied. */

@@ -268,7 +268,7 @@ const stampsOf = (place: HostDirectory, children: ReadonlyArray<Child>): Readonl
   return out
 }
 
-/** Lists names without kinds, because the later stat of each entry returns the kind. */
+/** Lists names without their kinds, because the later stat of each entry returns the kind. If a name may be lossy, lists bytes. */
 const listNamesSync = (place: HostDirectory): ReadonlyArray<Child> => {
   const names = Fs.readdirSync(place.directory)
   return names.some(mayBeLossy) ? listSync(place) : names.map((name) => childOf(name, "other"))

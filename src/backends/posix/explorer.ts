@@ -5,9 +5,9 @@
  * process can lead the walk to another directory.
  *
  * This thread reads the first directories, because a worker takes longer to start. In a large tree, search processes
- * visit the other directories (`trees.ts`). If no search process can be started, worker threads list many directories at
- * a time while the walk processes earlier ones. If the contents are searched too, the worker threads only search files,
- * and this thread lists the directories.
+ * visit the other directories (`trees.ts`). Without search processes, worker threads list many directories at a time
+ * while the walk processes earlier ones. If the contents are searched too, the worker threads only search files, and
+ * this thread lists the directories. Search processes neither report stamps nor ignore case.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

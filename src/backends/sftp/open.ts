@@ -25,7 +25,7 @@ export interface SftpOptions extends CommonOptions {
   /** @default 22 */
   readonly port?: number | undefined
   readonly username: string
-  /** The directory on the server, absolute or relative to the login directory. It must exist. */
+  /** An existing directory on the server, absolute or relative to the login directory. */
   readonly root: string
   /** A private key without a passphrase, in the format of OpenSSH or PEM. */
   readonly privateKey?: Redacted.Redacted | undefined

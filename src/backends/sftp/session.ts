@@ -21,7 +21,7 @@ export interface Transport {
 export interface Request {
   readonly type: number
   readonly fields: ReadonlyArray<Field>
-  /** A string after the fields that is sent without a copy. It must not change before the answer. */
+  /** A string after the fields that is sent without a copy. The caller must not change the string before the answer. */
   readonly content?: Uint8Array
   /** True for a change that another program can see. Its outcome is unknown if the connection is lost before the answer. */
   readonly isChange?: boolean

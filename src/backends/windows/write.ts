@@ -263,7 +263,10 @@ const statOf = (disk: WindowsDisk, { descriptor, path, stats, written }: Target)
   }
 }
 
-/** Opens the target. While another program has the file open, waits interruptibly and tries again. */
+/**
+ * Opens the target, runs `use`, and closes the target. While another program has the file open, waits interruptibly and tries
+ * the opening again, for a limited time.
+ */
 const withTarget = <A>(
   walker: Walker,
   path: FsPath,

@@ -94,7 +94,7 @@ Without a root it serves the roots that the client lists, or the current directo
 The home directory is refused, and so is every directory that contains it. Before the first change of a session, and
 before a directory is removed, the server takes a snapshot.`,
     examples: [
-      ["~/notes", "The command for a client's configuration; --root works too"],
+      ["~/notes", "The command for a client's configuration"],
       ["--root . --read-only", "Read only: no tool that changes anything is listed"],
       ["app ../shared", "Two directories, as app and shared"],
       ["--deny '**/.env*' --deny '.git/**' --read-before-write", "Hide secret files"],
@@ -130,7 +130,7 @@ The page changes nothing, and records nothing in the journal. Programs find the 
   {
     path: Argument.Path("path").pipe(
       Argument.withDescription(
-        "A dump, or a directory of dumps, relative to the current directory (default: none, the root itself)"
+        "A dump, or a directory of dumps, relative to the current directory (default: show the root instead)"
       ),
       Argument.optional
     ),

@@ -69,7 +69,7 @@ export const journalLast = signal<number | undefined>(undefined)
 /** True while the connection for live events is open; `undefined` before the first attempt to connect has ended. */
 export const isConnected = signal<boolean | undefined>(undefined)
 
-/** The dumps of the served directory, newest first. Empty for a workspace. */
+/** The dumps of the served directory, newest first. A workspace has none. */
 export const dumps = signal<ReadonlyArray<DumpFile>>([])
 /** True if the shown dump was written again after it was loaded, or if the list of dumps has changed. */
 export const isStale = signal(false)

@@ -349,7 +349,10 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
     yield* fs.symlink(path, target)
   })
 
-  /** Converts a time as Node does: numbers are seconds, and a negative or infinite number means the current time. */
+  /**
+   * Converts a time as Node does: numbers are seconds, and a negative number means the current time. An infinite number, which
+   * Node refuses, means the current time too.
+   */
   const toMillis = (method: string, time: Date | number): Effect.Effect<number, PlatformError> => {
     const value = typeof time === "number" ? time : time.getTime()
     if (Number.isNaN(value)) return Effect.fail(badArgument(method, "the time must be a number or a valid Date"))

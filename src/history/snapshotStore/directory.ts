@@ -115,12 +115,17 @@ export interface Archive {
   readonly stat: Fs.BigIntStats
 }
 
-const diskFullCodes: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT", "EFBIG"])
+const spaceProblems: ReadonlyMap<unknown, string> = new Map([
+  ["ENOSPC", "the disk is full"],
+  ["EDQUOT", "the quota of the disk is used up"],
+  ["EFBIG", "the file is too large for the disk"]
+])
 
 const toStoreFault = (error: unknown): StoreFault => {
   if (codeOf(error) === undefined) throw error
   const { message } = error as Error
-  return storeFault("io", diskFullCodes.has(codeOf(error)) ? `the disk is full: ${message}` : message)
+  const problem = spaceProblems.get(codeOf(error))
+  return storeFault("io", problem === undefined ? message : `${problem}: ${message}`)
 }
 
 const rethrow = (error: unknown): never => {

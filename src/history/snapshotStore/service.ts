@@ -295,7 +295,10 @@ export const make = (fs: Algebra, snapshotDirectory: SnapshotDirectory, replaces
     })
   }
 
-  /** Returns `fallback` if the directory is refused, because such a directory contains no snapshots of this store. */
+  /**
+   * Returns `fallback` if the directory is refused, because such a directory contains no snapshots of this store. Any other
+   * fault is a defect.
+   */
   const orIfRefused = <A>(effect: Effect.Effect<A, StoreFault>, fallback: A): Effect.Effect<A> =>
     Effect.catch(effect, (fault) =>
       fault.reason === "refused" ? Effect.succeed(fallback) : Effect.die(toError("SnapshotStore")(fault))

@@ -267,7 +267,7 @@ const entryStateOf = (stat: FileStat): EntryState | undefined => {
   return kind === "other" ? undefined : { kind, sizeBytes, ...(modifiedAt && { modified: modifiedAt.epochMilliseconds }) }
 }
 
-/** Tests whether an entry is unchanged. For a directory only the kind is compared. */
+/** Compares kind, size and modification time of an entry with a recorded state. For a directory, compares only the kind. */
 export const hasEntryState = (stat: FileStat, mark: EntryState): boolean =>
   stat.kind === mark.kind &&
   (mark.kind === "directory" ||

@@ -25,7 +25,7 @@ export interface PackedFile extends Packed {
   readonly mode: number
 }
 
-/** The size of the largest file that is packed, in bytes. It limits the memory and the time of an order. */
+/** The size of the largest file that is packed, in bytes. The size limits the memory and the time of an order. */
 const maxBytes = 32 * 1024
 
 /** Packs the files among the items. Returns no value for an item that is not a file or that no thread has packed. */

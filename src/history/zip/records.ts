@@ -225,7 +225,9 @@ const findEndRecord = (tail: Buffer): number => {
   let at = tail.length - endLength
   while (at >= 0 && tail.readUInt32LE(at) !== signatures.end) at--
   if (at < 0) throw corrupt("the file is not a ZIP archive, or it is truncated")
-  if (at + endLength + tail.readUInt16LE(at + 20) !== tail.length) throw corrupt("the archive has bytes after its end")
+  const end = at + endLength + tail.readUInt16LE(at + 20)
+  if (end > tail.length) throw corrupt("the comment at the end of the archive is truncated")
+  if (end < tail.length) throw corrupt("the archive has bytes after its end")
   return at
 }
 

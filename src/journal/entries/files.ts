@@ -483,7 +483,7 @@ export class FileStarted extends Schema.TaggedClass<FileStarted>("fs-algebra/Fil
   ...answerFields,
   /** The run id of the leaf. */
   instance: Schema.String,
-  /** The size of the entry at the path before the change, in bytes. `null` if there was no entry. Absent if unknown. */
+  /** The size of the entry at the path before the change, in bytes. `null` if there was no entry. Absent if the size is unknown. */
   size: Schema.optionalKey(Schema.NullOr(nonNegativeInt)),
   /** The version of the file after the change, if the leaf knows this version in advance. */
   after: Schema.optionalKey(Schema.String),

@@ -189,7 +189,7 @@ export const pathFault = (settings: Settings, path: FsPaths.FsPath): Fault | und
 
 interface Row<E> {
   readonly execute: (self: LeafContext, work: Work, intent: E) => AnswerEffect
-  /** Decides whether an earlier leaf has made the change. Absent for a request that changes nothing. */
+  /** Decides whether an earlier leaf has made the change. Absent if the request changes nothing. */
   readonly judge?: (self: LeafContext, work: Work, intent: E, started: FileStarted) => Recovery.Finding
 }
 

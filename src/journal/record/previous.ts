@@ -132,8 +132,8 @@ export const removedEntry = (
 }
 
 /**
- * Returns the records of a whole tree without temporary files. Parents come first, and siblings are sorted by name. Fails if
- * the tree cannot be listed.
+ * Returns the records of a whole tree without temporary files. Parents come first, and siblings are sorted by name. Contents
+ * of more than 256 bytes are stored in `contents`. Fails if the tree cannot be listed.
  */
 export const removedTree = Effect.fnUntraced(function* (
   port: Backend,

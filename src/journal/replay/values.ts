@@ -25,7 +25,7 @@ export class NotRecorded extends Schema.TaggedError<NotRecorded>("fs-algebra/Not
 export interface Change {
   /** The position of the request. For a chunked write, the position of its first chunk. */
   readonly position: number
-  /** The position of the answer. Absent for an unanswered request. */
+  /** The position of the answer. Absent if the request is unanswered. */
   readonly answered?: number
   /** The time of the answer, or of an unanswered request, in milliseconds since 1970. */
   readonly at: number

@@ -158,7 +158,7 @@ export class Reader {
     return true
   }
 
-  /** Returns the number of items of a list, which follow. */
+  /** Reads the head of a list, and returns the number of its items. */
   list(): number {
     const length = this.#head(list)
     // Each item has at least one byte.

@@ -79,7 +79,7 @@ export interface Leaf {
   readonly kind: "leaf"
   /** The hexadecimal digits with which the hash of each name in the node begins: one digit for each branch above. */
   readonly prefix: string
-  /** Sorted by the bytes of the name. */
+  /** The entries, sorted by the bytes of their names. */
   readonly entries: ReadonlyArray<Entry>
   readonly weight: number
 }
@@ -154,13 +154,13 @@ export interface Replaced {
 export interface Past {
   /** The number of the commit. The first root of a fork still has the number from the original workspace. */
   readonly sequence: number
-  /** The root of the previous commit. Absent in the first commit. */
+  /** The root of the previous commit. The first commit has none. */
   readonly parent: string | undefined
-  /** The id of the history, which changes if a workspace is deleted and created again. Absent in the first commit. */
+  /** The id of the history, which changes if a workspace is deleted and created again. The first commit has none. */
   readonly origin: string | undefined
   /** A commit that the store of heads confirmed and then lost. */
   readonly lost: { readonly sequence: number; readonly root: string } | undefined
-  /** Absent in the first commit, and in a root of version 2. */
+  /** The author, message and time of the previous commit. The first commit and a root of version 2 have none. */
   readonly replaced?: Replaced
 }
 
@@ -170,7 +170,7 @@ export interface Root {
   readonly snapshots: DirectoryEntry
   /** The ids of the last commits, the latest first. */
   readonly recent: ReadonlyArray<string>
-  /** Absent in a root of version 1. */
+  /** The place of the commit in its history. A root of version 1 has none. */
   readonly past: Past | undefined
   readonly answers: KeptAnswers
 }
@@ -282,7 +282,7 @@ const versionOf = (node: Node): number => {
 /** Encodes a node. All nodes below must be stored. */
 export const encode = (node: Node): Uint8Array => Cbor.encode([versionOf(node), ...structureOf(node)])
 
-// Decoding. The functions below read the next value of a node. They throw a `Malformed`, which `decode` converts.
+// Decoding. The functions below read the next value of a node, and throw a `Malformed`, which `decode` converts.
 
 type Reader = Cbor.Reader
 

@@ -110,7 +110,7 @@ export const make = ({ attempt, fsync, publishNow, syncNames, withDraft }: Place
       const offset = Math.min(range?.offset ?? 0, size)
       const length = Math.min(range?.length ?? size, size - offset)
       return length > Blobs.maxBlobBytes
-        ? Effect.fail(Blobs.corruptBlob(hash, `its file has ${size} bytes`))
+        ? Effect.fail(Blobs.corruptBlob(hash, `its file has ${size} bytes, more than one call can read`))
         : read(what, descriptor, offset, length)
     })
 

@@ -184,7 +184,7 @@ export interface ParentDirectory {
   readonly hasAttributes: boolean
 }
 
-/** Opens the parent directory to read its properties. Fails if no filesystem can be created in it. */
+/** Returns the properties of the parent directory. Fails if the directory cannot be the root of a host filesystem. */
 export const readParentDirectory = (directory: string): Effect.Effect<ParentDirectory, FsError> =>
   Effect.scoped(
     Effect.map(makeHost({ root: directory }), ({ attributes, info }) => ({

@@ -103,7 +103,7 @@ describeRadosgw("every operation of Bucket", () => {
     ["stall", "stops in the middle until the timeout", ["Timeout"], { attempts: 1, requestMillis: 1000 }]
   ] as const) {
     it.live(
-      `returns no wrong result and leaves the old or the new tree if one answer ${what}`,
+      `returns no wrong result and leaves the old, the new or a documented partial tree if one answer ${what}`,
       () =>
         forEachCase((one) =>
           Effect.gen(function* () {

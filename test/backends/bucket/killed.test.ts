@@ -131,7 +131,7 @@ describeRadosgw("Bucket on a server that is killed and restarted", () => {
   const undisturbed = new Map<Case, { readonly after: Tree; readonly requests: number }>()
 
   it.live(
-    "leaves the old or the new tree after each operation, completes repeated operations, and keeps acknowledged writes",
+    "leaves the old, the new or a documented partial tree after each operation, and loses no acknowledged write",
     () =>
       Effect.gen(function* () {
         const server = yield* Effect.promise(radosgw)

@@ -3,6 +3,7 @@ import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"
@@ -234,10 +235,17 @@ describe("stores in a directory", () => {
       const lock = headPath(directory, "notes").replace(/json$/, "lock")
       Fs.mkdirSync(lock)
       Fs.writeFileSync(join(lock, `${dead}.${"0".repeat(12)}.0.writer`), "")
+      const livingLock = headPath(directory, "other").replace(/json$/, "lock")
+      const claim = `${Identity.self()}.${"0".repeat(12)}.0.writer`
+      Fs.mkdirSync(livingLock)
+      Fs.writeFileSync(join(livingLock, claim), "")
       yield* openAt(directory)
       assert.deepStrictEqual(Fs.readdirSync(join(directory, "drafts")).sort(), [livingDraft!, "mine.tmp"].sort())
       assert.isTrue(yield* heads.compareAndSet("notes", undefined, head(1)))
       assert.deepStrictEqual(Fs.readdirSync(lock), [])
+      const waiting = yield* Effect.timeoutOption(heads.compareAndSet("other", undefined, head(1)), "200 millis")
+      assert.isTrue(Option.isNone(waiting))
+      assert.deepStrictEqual(Fs.readdirSync(livingLock), [claim])
     })
   )
 

@@ -706,7 +706,7 @@ describeNats("on JetStream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a closed layer fails each call with unavailable", () =>
+  it.live("after the layer is closed, put, get of a head and changes fail with unavailable", () =>
     Effect.gen(function* () {
       const { blobs, heads } = yield* Effect.scoped(open(fresh()))
       assert.strictEqual(yield* reasonOf(blobs.put(bytesOf(10))), "unavailable")

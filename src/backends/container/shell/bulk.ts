@@ -225,8 +225,8 @@ const makeMark = (): string => {
 
 interface Contents {
   /**
-   * The number (from 1) of the first path that needs another request, as do the paths after it. Never 1. `undefined` if
-   * the answer covers all paths.
+   * The number of the first path that needs another request, as do all later paths. Paths count from 1, and the first path never
+   * needs another request. `undefined` if the answer covers all paths.
    */
   readonly left: number | undefined
   readonly wholes: ReadonlyMap<number, Whole>

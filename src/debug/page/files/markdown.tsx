@@ -34,9 +34,10 @@ const allowed = {
 const quoted = (text: string): string => text.replace(/[<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`)
 
 /**
- * Rewrites HTML within Markdown. Allowed elements keep allowed attributes. All other tags and attributes are dropped, and so are
- * scripts with their text. DOMPurify, not this function, protects against scripts. But DOMPurify parses the HTML first, and the
- * page's policy would then log an error for each event handler or style.
+ * Rewrites HTML within Markdown. Allowed elements keep allowed attributes. All other tags and attributes are dropped. Comments,
+ * and elements whose text is not prose, such as scripts and styles, are dropped with their text. DOMPurify, not this function,
+ * protects against scripts. But DOMPurify parses the HTML first, and the page's policy would then log an error for each event
+ * handler or style.
  */
 const rewriteHtml = (html: string): string => {
   const parts: Array<string> = []

@@ -364,7 +364,9 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
       const end = Math.min(start + (range?.length ?? found.size), found.size)
       if (start === end) return Effect.succeed(new Uint8Array())
       if (end - start > Blobs.maxBlobBytes) {
-        return Effect.fail(Blobs.corruptBlob(hash, `its description has a size of ${found.size} bytes`))
+        return Effect.fail(
+          Blobs.corruptBlob(hash, `its description has a size of ${found.size} bytes, more than one call can read`)
+        )
       }
       return Effect.catchIf(
         readParts(what, hash, found, start, end),
