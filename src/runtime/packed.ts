@@ -35,7 +35,9 @@ export const startUnpacking = (packed: PackedMatches, pathOf?: (file: number) =>
   let origin = 0
   let start = 0
   let path: FsPath | undefined
-  let found: Array<LineMatch> = []
+  /** The matches of the current file, which get an array of exact size at the end of the file. */
+  const matches: Array<LineMatch> = []
+  let matchCount = 0
   let remainingMatches = 0
 
   const decode = (): void => {
@@ -65,7 +67,7 @@ export const startUnpacking = (packed: PackedMatches, pathOf?: (file: number) =>
     else {
       path = pathOf?.(file)
       remainingMatches = count
-      all.push((found = []))
+      matchCount = 0
     }
   }
   return {
@@ -74,8 +76,8 @@ export const startUnpacking = (packed: PackedMatches, pathOf?: (file: number) =>
       for (let room = maxMatches; room > 0 && (remainingMatches > 0 || all.length < files.length);) {
         if (remainingMatches === 0) beginFile(all.length)
         else {
-          found.push(next())
-          remainingMatches--
+          matches[matchCount++] = next()
+          if (--remainingMatches === 0) all.push(matches.slice(0, matchCount))
           room--
         }
       }
@@ -90,15 +92,29 @@ export const found = (packed: PackedMatches, pathOf?: (file: number) => FsPath):
   return all
 }
 
-const emptyResult = { found: noMatches }
+/**
+ * The result of a file. V8 may allocate object literals as old objects, which keep dead matches alive until the next full
+ * collection; instances of a class are young.
+ */
+class FileResult {
+  readonly found: FileFound
+  readonly text: string | undefined
+
+  constructor(found: FileFound, text: string | undefined) {
+    this.found = found
+    this.text = text
+  }
+}
+
+const emptyResult = new FileResult(noMatches, undefined)
 
 export const attachTexts = (
   all: ReadonlyArray<FileFound>,
   texts: ReadonlyArray<string> | undefined
-): Array<{ readonly found: FileFound; readonly text?: string }> => {
+): Array<{ readonly found: FileFound; readonly text: string | undefined }> => {
   let next = 0
   return all.map((found) => {
     if (found === noMatches) return emptyResult
-    return texts === undefined || typeof found === "string" ? { found } : { found, text: texts[next++]! }
+    return new FileResult(found, typeof found === "string" ? undefined : texts?.[next++])
   })
 }
