@@ -18,6 +18,30 @@ const noMatches: ReadonlyArray<LineMatch> = []
 /** The number of bytes decoded at a time. Creating longer strings is many times slower. */
 const maxDecodedBytes = 2 ** 15
 
+interface MatchAt extends LineMatch {
+  readonly path: FsPath
+}
+
+/**
+ * Makes a match that is equal to an object literal. V8 learns from early collections that literals live long, and then allocates
+ * them as old objects. Objects of a constructor are always young, and most of them die young.
+ */
+const MatchAt = function (
+  this: { -readonly [K in keyof MatchAt]: MatchAt[K] },
+  path: FsPath,
+  lineNumber: number,
+  lineContent: string,
+  matchStart: number,
+  matchEnd: number
+) {
+  this.path = path
+  this.lineNumber = lineNumber
+  this.lineContent = lineContent
+  this.matchStart = matchStart
+  this.matchEnd = matchEnd
+} as unknown as new (path: FsPath, lineNumber: number, lineContent: string, matchStart: number, matchEnd: number) => MatchAt
+MatchAt.prototype = Object.prototype
+
 export interface Unpacking {
   readonly step: (maxMatches: number) => boolean
   readonly all: Array<FileFound>
@@ -59,7 +83,7 @@ export const startUnpacking = (packed: PackedMatches, pathOf?: (file: number) =>
     match += 4
     return path === undefined
       ? { lineNumber, lineContent, matchStart, matchEnd }
-      : ({ path, lineNumber, lineContent, matchStart, matchEnd } as LineMatch)
+      : new MatchAt(path, lineNumber, lineContent, matchStart, matchEnd)
   }
   const beginFile = (file: number): void => {
     const count = files[file]!
@@ -92,29 +116,15 @@ export const found = (packed: PackedMatches, pathOf?: (file: number) => FsPath):
   return all
 }
 
-/**
- * The result of a file. V8 may allocate object literals as old objects, which keep dead matches alive until the next full
- * collection; instances of a class are young.
- */
-class FileResult {
-  readonly found: FileFound
-  readonly text: string | undefined
-
-  constructor(found: FileFound, text: string | undefined) {
-    this.found = found
-    this.text = text
-  }
-}
-
-const emptyResult = new FileResult(noMatches, undefined)
+const emptyResult = { found: noMatches }
 
 export const attachTexts = (
   all: ReadonlyArray<FileFound>,
   texts: ReadonlyArray<string> | undefined
-): Array<{ readonly found: FileFound; readonly text: string | undefined }> => {
+): Array<{ readonly found: FileFound; readonly text?: string }> => {
   let next = 0
   return all.map((found) => {
     if (found === noMatches) return emptyResult
-    return new FileResult(found, typeof found === "string" ? undefined : texts?.[next++])
+    return texts === undefined || typeof found === "string" ? { found } : { found, text: texts[next++]! }
   })
 }
