@@ -1,9 +1,9 @@
 /**
  * Shows where the CPU time of a search goes, with Linux's perf and the permission to see the functions of the kernel:
  *
- *     node --perf-basic-prof bench/search/profile.ts DIRECTORY PATTERN [i]
+ *     node --perf-basic-prof bench/search/profile.ts DIRECTORY [PATTERN [i]]
  *
- * The last argument `i` ignores case. The option `--perf-basic-prof` leaves a log in the working directory.
+ * Without a pattern, it profiles a walk. The last argument `i` ignores case. The option `--perf-basic-prof` leaves a log in the working directory.
  */
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -11,7 +11,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
-import { grep, onHost } from "./ours.ts"
+import { grep, onHost, walk } from "./ours.ts"
 
 const [root, pattern, option] = process.argv.slice(2)
 const rounds = 20
@@ -35,7 +35,7 @@ writeFileSync(node, `#!/bin/sh\ncd '${temporary}' && exec '${process.execPath}' 
 process.execPath = node
 
 const self = await onHost(root!)
-const search = grep(self, { pattern: pattern!, ignoreCase: option === "i" })[1]!
+const search = (pattern === undefined ? walk(self) : grep(self, { pattern, ignoreCase: option === "i" }))[1]!
 for (let i = 0; i < 5; i++) await search.run()
 const processes = readdirSync("/proc/self/task").flatMap((task) =>
   readFileSync(`/proc/self/task/${task}/children`, "utf8").trim().split(" ").filter(Boolean)
