@@ -3,7 +3,8 @@
  *
  *     node --perf-basic-prof bench/search/profile.ts DIRECTORY [PATTERN [i]]
  *
- * Without a pattern, it profiles a walk. The last argument `i` ignores case. The option `--perf-basic-prof` leaves a log in the working directory.
+ * Without a pattern, it profiles a walk. The last argument `i` ignores case. The option `--perf-basic-prof` leaves a log in the
+ * working directory.
  */
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
