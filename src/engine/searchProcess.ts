@@ -12,6 +12,7 @@
 import { acrossLines } from "../runtime/acrossLines.ts"
 import { frameOf } from "../runtime/frames.ts"
 import { code as kernelCode, makePlain, makeSimd } from "../runtime/kernel.ts"
+import { makeLineFinder } from "../runtime/lineFinder.ts"
 import { buffer, Fs, v8, workerThreads } from "../runtime/node.ts"
 import { scan } from "../runtime/scan.ts"
 import { runAtOnce } from "../runtime/units.ts"
@@ -74,6 +75,7 @@ const searcher = makeSearcher({
   kernel: makeSimd(kernelCode) ?? makePlain(),
   scan,
   acrossLines,
+  makeLineFinder,
   now: () => performance.now()
 })
 

@@ -264,10 +264,14 @@ export const addReport = <A>(
     }
   }
   if (report.matches === undefined) return
+  const { texts } = report.matches
   const matched = unpacked(report.matches, (file) => searched[file]?.path ?? FsPathModule.root)
   const unpack = (): Effect.Effect<void> =>
     Eager.map(matched(), (all) => {
-      for (const [index, { found, text }] of all.entries()) {
+      let nextText = 0
+      for (let index = 0; index < all.length; index++) {
+        const found = all[index]!
+        const text = typeof found === "string" ? undefined : texts?.[nextText++]
         const file = searched[index]
         if (file?.unpack === undefined) continue
         file.found = found

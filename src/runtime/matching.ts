@@ -74,7 +74,7 @@ export const awaitJob = <A>(ask: (done: (answer: A) => void, onReleased: () => v
 /** The number of matches that are unpacked between two yields to other fibers. */
 const matchesPerSlice = 2 ** 15
 
-const matchedOf = (all: ReadonlyArray<FileFound>, { texts }: PackedMatches): ReadonlyArray<Matched> =>
+export const matchedOf = (all: ReadonlyArray<FileFound>, { texts }: PackedMatches): ReadonlyArray<Matched> =>
   attachTexts(all, texts) as ReadonlyArray<Matched>
 
 /**
@@ -84,15 +84,11 @@ const matchedOf = (all: ReadonlyArray<FileFound>, { texts }: PackedMatches): Rea
 export const unpacked = (
   packed: PackedMatches,
   pathOf: (file: number) => FsPath
-): (() => Effect.Effect<ReadonlyArray<Matched>>) => {
+): (() => Effect.Effect<ReadonlyArray<FileFound>>) => {
   let unpacking: Unpacking | undefined
-  let all: ReadonlyArray<Matched> | undefined
-  const go = (): Effect.Effect<ReadonlyArray<Matched>> => {
-    if (all !== undefined) return Effect.succeed(all)
+  const go = (): Effect.Effect<ReadonlyArray<FileFound>> => {
     unpacking ??= startUnpacking(packed, pathOf)
-    return unpacking.step(matchesPerSlice)
-      ? Effect.succeed((all = matchedOf(unpacking.all, packed)))
-      : Effect.flatMap(Effect.yieldNow, go)
+    return unpacking.step(matchesPerSlice) ? Effect.succeed(unpacking.all) : Effect.flatMap(Effect.yieldNow, go)
   }
   return go
 }
@@ -159,7 +155,7 @@ const searchByWorkers: Matching["searchInWorkers"] = (query, some) =>
           (answer): Effect.Effect<ContentSearchResult> =>
             "_tag" in answer
               ? Effect.succeed({ ...answer, index: done.length + answer.index })
-              : Effect.flatMap(unpacked(answer, rest.pathOf)(), (found) => ask([...done, ...found]))
+              : Effect.flatMap(unpacked(answer, rest.pathOf)(), (all) => ask([...done, ...matchedOf(all, answer)]))
         )
       }
       return ask([])

@@ -18,6 +18,30 @@ const noMatches: ReadonlyArray<LineMatch> = []
 /** The number of bytes decoded at a time. Creating longer strings is many times slower. */
 const maxDecodedBytes = 2 ** 15
 
+interface MatchAt extends LineMatch {
+  readonly path: FsPath
+}
+
+/**
+ * Makes a match that is equal to an object literal. V8 learns from early collections that literals live long, and then allocates
+ * them as old objects. Objects of a constructor are always young, and most of them die young.
+ */
+const MatchAt = function (
+  this: { -readonly [K in keyof MatchAt]: MatchAt[K] },
+  path: FsPath,
+  lineNumber: number,
+  lineContent: string,
+  matchStart: number,
+  matchEnd: number
+) {
+  this.path = path
+  this.lineNumber = lineNumber
+  this.lineContent = lineContent
+  this.matchStart = matchStart
+  this.matchEnd = matchEnd
+} as unknown as new (path: FsPath, lineNumber: number, lineContent: string, matchStart: number, matchEnd: number) => MatchAt
+MatchAt.prototype = Object.prototype
+
 export interface Unpacking {
   readonly step: (maxMatches: number) => boolean
   readonly all: Array<FileFound>
@@ -35,7 +59,9 @@ export const startUnpacking = (packed: PackedMatches, pathOf?: (file: number) =>
   let origin = 0
   let start = 0
   let path: FsPath | undefined
-  let found: Array<LineMatch> = []
+  /** The matches of the current file, which get an array of exact size at the end of the file. */
+  const matches: Array<LineMatch> = []
+  let matchCount = 0
   let remainingMatches = 0
 
   const decode = (): void => {
@@ -57,7 +83,7 @@ export const startUnpacking = (packed: PackedMatches, pathOf?: (file: number) =>
     match += 4
     return path === undefined
       ? { lineNumber, lineContent, matchStart, matchEnd }
-      : ({ path, lineNumber, lineContent, matchStart, matchEnd } as LineMatch)
+      : new MatchAt(path, lineNumber, lineContent, matchStart, matchEnd)
   }
   const beginFile = (file: number): void => {
     const count = files[file]!
@@ -65,7 +91,7 @@ export const startUnpacking = (packed: PackedMatches, pathOf?: (file: number) =>
     else {
       path = pathOf?.(file)
       remainingMatches = count
-      all.push((found = []))
+      matchCount = 0
     }
   }
   return {
@@ -74,8 +100,8 @@ export const startUnpacking = (packed: PackedMatches, pathOf?: (file: number) =>
       for (let room = maxMatches; room > 0 && (remainingMatches > 0 || all.length < files.length);) {
         if (remainingMatches === 0) beginFile(all.length)
         else {
-          found.push(next())
-          remainingMatches--
+          matches[matchCount++] = next()
+          if (--remainingMatches === 0) all.push(matches.slice(0, matchCount))
           room--
         }
       }

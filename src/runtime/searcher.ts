@@ -9,6 +9,7 @@
 import type * as Fs from "node:fs"
 import type { acrossLines } from "./acrossLines.ts"
 import type { Kernel } from "./kernel.ts"
+import type { LineFinder, makeLineFinder } from "./lineFinder.ts"
 import type { PackedMatches } from "./packed.ts"
 import type { Query } from "../model/search.ts"
 import type { scan } from "./scan.ts"
@@ -81,10 +82,11 @@ export interface Tools {
   readonly kernel: Kernel
   readonly scan: typeof scan
   readonly acrossLines: typeof acrossLines
+  readonly makeLineFinder: typeof makeLineFinder
   readonly now: () => number
 }
 
-export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, scan }: Tools): Searcher => {
+export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, makeLineFinder, now, scan }: Tools): Searcher => {
   /** The methods of Buffer that @types/node does not declare. `toString` is slower. */
   interface Slices {
     readonly latin1Slice: (from: number, to: number) => string
@@ -122,6 +124,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     readonly isWhole: boolean
     readonly needles: ReadonlyArray<Uint8Array> | undefined
     readonly regex: RegExp | undefined
+    readonly finder: LineFinder | undefined
     /** The methods for a query without needles: a search of the whole text, if possible, and a search line by line. */
     readonly methods: Array<SearchMethod>
     readonly maxBytes: number
@@ -182,6 +185,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       isWhole,
       needles,
       regex: isWhole || question.literal !== undefined ? undefined : new RegExp(question.source, question.flags),
+      finder: isWhole || needles === undefined ? undefined : makeLineFinder(question),
       methods: makeMethods(
         isWhole || needles !== undefined || question.literal !== undefined ? undefined : acrossLines(question)
       ),
@@ -220,7 +224,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
 
   const begin = (query: Query, batch: Batch): Search => {
     const prepared = preparedOf(query)
-    const { isWhole, maxBytes, needles, regex, methods } = prepared
+    const { finder, isWhole, maxBytes, needles, regex, methods } = prepared
     const { maxMatches: most, pattern: question, includesText: withText } = query
     const { literal } = question
 
@@ -260,8 +264,11 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     }
     const addBytes = (line: number, start: number, end: number): void => {
       reserve(end - start)
-      if (end - start < 64) for (let i = base + start; i < base + end; i++) bytes[bytesLength++] = memory[i]!
-      else bytesLength += memory.copy(bytes, bytesLength, base + start, base + end)
+      // The loop uses constants, because reading the variables of the closure for each byte would take twice as long.
+      const [source, target, shift] = [memory, bytes, bytesLength - base - start]
+      if (end - start < 64) for (let i = base + start; i < base + end; i++) target[shift + i] = source[i]!
+      else source.copy(target, bytesLength, base + start, base + end)
+      bytesLength += end - start
       addMatch(line)
     }
     const addText = (line: number, text: string): void => {
@@ -304,9 +311,15 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       const count = (decodedUpTo - candidate) / 3
       areAscii = isAscii(bytesOf(origin, last))
       const isDense = count > 2 && last - origin <= Math.min(maxDecodedBytes, count * 1024)
-      decoded = areAscii && isDense ? latin1(origin, last) : undefined
+      decoded = areAscii && isDense && finder === undefined ? latin1(origin, last) : undefined
     }
     const testCandidate = (lineNumber: number, start: number, end: number): void => {
+      if (finder !== undefined && areAscii) {
+        if (!finder.find(memory, base + start, base + end)) return
+        matchStart = finder.matchStart
+        matchEnd = finder.matchEnd
+        return addBytes(lineNumber, start, end)
+      }
       const line =
         decoded !== undefined ? decoded.slice(start - origin, end - origin) : areAscii ? latin1(start, end) : utf8(start, end)
       if (first(line)) addBytes(lineNumber, start, end)

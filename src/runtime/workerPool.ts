@@ -14,6 +14,7 @@ import type * as WorkerThreads from "node:worker_threads"
 import type { Query } from "../model/search.ts"
 import { acrossLines } from "./acrossLines.ts"
 import { code, makePlain, makeSimd } from "./kernel.ts"
+import { makeLineFinder } from "./lineFinder.ts"
 import { type Lister, type Listing, makeLister } from "./lister.ts"
 import type { PackedMatches } from "./packed.ts"
 import { program } from "./program.ts"
@@ -213,7 +214,16 @@ export const inlineSearcher = (): Searcher => {
   const { isAscii, isUtf8 } = builtin<typeof NodeBuffer>("node:buffer")
   const kernel = makeSimd(code) ?? makePlain()
   const now = () => performance.now()
-  return (searcher = makeSearcher({ fs: builtin<typeof Fs>("node:fs"), isAscii, isUtf8, kernel, scan, acrossLines, now }))
+  return (searcher = makeSearcher({
+    fs: builtin<typeof Fs>("node:fs"),
+    isAscii,
+    isUtf8,
+    kernel,
+    scan,
+    acrossLines,
+    makeLineFinder,
+    now
+  }))
 }
 
 const makeInlineTools = (): InlineTools => ({ list: makeLister(builtin<typeof Fs>("node:fs")), searcher: inlineSearcher() })

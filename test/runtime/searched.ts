@@ -3,6 +3,7 @@ import * as fs from "node:fs"
 import { isAscii, isUtf8 } from "node:buffer"
 import { acrossLines } from "../../src/runtime/acrossLines.ts"
 import { code, type Kernel, makePlain, makeSimd } from "../../src/runtime/kernel.ts"
+import { makeLineFinder } from "../../src/runtime/lineFinder.ts"
 import { type FileFound, found } from "../../src/runtime/packed.ts"
 import { type Question, scan } from "../../src/runtime/scan.ts"
 import type { Query } from "../../src/model/search.ts"
@@ -57,7 +58,7 @@ export const kernels: Record<string, () => Kernel> = {
 
 /** Makes a searcher. With a constant clock all strategies seem equally fast, and the searcher takes the first one. */
 export const searcherWith = (kernel: Kernel, now = () => 0, calls: Tools["fs"] = fs): Searcher =>
-  makeSearcher({ fs: calls, isAscii, isUtf8, kernel, scan, acrossLines, now })
+  makeSearcher({ fs: calls, isAscii, isUtf8, kernel, scan, acrossLines, makeLineFinder, now })
 
 export const searchAll = (searcher: Searcher, query: Query, batch: Paths) => {
   const search = searcher.begin(query, batch)

@@ -29,7 +29,7 @@ import {
 import type { BatchResult as Answer, WorkerPool } from "../../runtime/workerPool.ts"
 import type { Listing } from "../../runtime/lister.ts"
 import type { SearchProcesses } from "../../runtime/searchProcesses.ts"
-import { awaitJob, unpacked } from "../../runtime/matching.ts"
+import { awaitJob, matchedOf, unpacked } from "../../runtime/matching.ts"
 import { Fs } from "../../runtime/node.ts"
 import { children, isSmall, listSync, readStamps, readStampsSync, removeLeftover, stampsOfListing } from "./entries.ts"
 import { attempt, isExhausted, onExhausted, releaseReserves } from "./errors.ts"
@@ -148,8 +148,9 @@ const searchPart = <V extends Visit>(
   return Effect.flatMap(answer, (answer): Effect.Effect<BatchSearchResult, Fault> => {
     if (!("_tag" in answer)) {
       // Pass the path, so that `unpacked` creates each match in the form that the search returns.
-      const all = unpacked(answer, (file) => pathOf(places[file]!))() as Effect.Effect<ReadonlyArray<Searched>>
-      return Effect.map(all, (all) => inFileOrder(all, all.length === names.length ? end : places[all.length]!))
+      return Effect.map(unpacked(answer, (file) => pathOf(places[file]!))(), (all) =>
+        inFileOrder(matchedOf(all, answer), all.length === names.length ? end : places[all.length]!)
+      )
     }
     const fault = self.closed()
     return fault === undefined ? Effect.succeed({ ...answer, index: places[answer.index]! }) : Effect.fail(fault)
