@@ -15,7 +15,7 @@ import { type Explore, inWalkOrder } from "../../port/explorer.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { ArchiveError } from "../errors.ts"
 import { exploreTree, type Step } from "../exploreTree.ts"
-import { Budget, checkLink, collisionKey, type NameRules, pathOf, refuse, tryArchive } from "./names.ts"
+import { Budget, checkLink, collisionKey, type NameRules, pathOf, refuse } from "./names.ts"
 
 export type Item = (
   | { readonly kind: "file"; readonly path: FsPath }
@@ -252,7 +252,8 @@ export const survey = Effect.fnUntraced(function* (
       }
       items.push({ kind, path, target, ...(isNonPortable && { isNonPortable }) })
     } else items.push({ kind: "file", path, ...(isNonPortable && { isNonPortable }) })
-    yield* tryArchive(() => budget.enter())
+    const tooLarge = archiveErrorOf(() => budget.enter())
+    if (tooLarge !== undefined) return yield* Effect.fail(tooLarge)
   }
   return { items, skipped }
 })
