@@ -47,8 +47,8 @@ interface Part<F extends Listed> extends Source<F> {
   readonly end: number
 }
 
-/** The numbers of files and of bytes at which an order to a thread is complete. An order takes a few milliseconds. */
-const [filesPerOrder, bytesPerOrder] = [64, 512 * 1024] as const
+/** The numbers of files and of bytes at which an order to a thread is complete. An order takes about ten milliseconds. */
+const [filesPerOrder, bytesPerOrder] = [128, 1024 * 1024] as const
 
 const split = <F extends Listed>(sources: ReadonlyArray<Source<F>>): ReadonlyArray<ReadonlyArray<Part<F>>> => {
   const orders: Array<ReadonlyArray<Part<F>>> = []

@@ -15,9 +15,9 @@ import { type FsPath, join, root } from "../model/FsPath.ts"
 import { type Backend, keyOf } from "../port/Backend.ts"
 import { withReadAhead } from "../port/readAhead.ts"
 import { performing } from "../port/Request.ts"
-import type { DirectoryReading, Visit } from "../port/explorer.ts"
 import type { DirectoryHistory, StampedChild } from "../port/history.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
+import { exploreTree, type Step } from "./exploreTree.ts"
 import { capture, type Captured, isPlainSegment, type Listed, type Source } from "./capture.ts"
 import { isSameStamp, listedStamp, settledAt, type Stamp, type StampedDirectory, type StampedNode, stampOf } from "./stamps.ts"
 import { findUnchanged, type Unchanged } from "./unchanged.ts"
@@ -208,10 +208,9 @@ const linkAt = (port: Backend, path: FsPath): Effect.Effect<string | undefined, 
         isGone(fault) || fault._tag === "InvalidArgument" ? Effect.succeed(undefined) : Effect.fail(fault)
       )
 
-interface WalkStep extends Visit {
+interface WalkStep extends Step {
   readonly above: WalkStep | undefined
   readonly draft: DirectoryDraft
-  unread: number
 }
 
 type EnterDirectory<E> = (draft: DirectoryDraft, children: ReadonlyArray<ScannedChild>) => Effect.Effect<void, Fault | E>
@@ -242,10 +241,7 @@ const walkSequentially = Effect.fnUntraced(function* <E>(port: Backend, top: Dir
   }
 })
 
-/**
- * Walks the tree with many concurrent reads. A directory is opened relative to the descriptor of its parent. The descriptor
- * stays open until all subdirectories are read.
- */
+/** Walks the tree with many concurrent reads. */
 const walkWithReadAhead = Effect.fnUntraced(function* <E>(
   port: Backend,
   explore: NonNullable<DirectoryHistory["explore"]>,
@@ -253,52 +249,43 @@ const walkWithReadAhead = Effect.fnUntraced(function* <E>(
   enter: EnterDirectory<E>
 ) {
   const explorer = yield* explore<WalkStep>((step) => step.draft.path)
-  const pendingSteps: Array<WalkStep> = [{ above: undefined, segment: "", draft: top, unread: 0 }]
-  let requestedCount = 0
   let device: number | undefined
   /**
    * Adds the directories to list below a directory that need not be listed. Their reads use paths, because the upper
    * directory is not open.
    */
-  const pushUnknown = (known: DirectoryDraft): void => {
+  const addUnknown = (known: DirectoryDraft, add: (step: WalkStep) => void): void => {
     const pending = [known]
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
       for (const [segment, below] of next.directories) {
         if (below.isKnown) pending.push(below)
-        else pendingSteps.push({ above: undefined, segment, draft: below, unread: 0 })
+        else add({ above: undefined, segment, draft: below, unread: 0 })
       }
     }
   }
-  const handleReading = Effect.fnUntraced(function* ({ children, self, visit }: DirectoryReading<WalkStep>) {
-    requestedCount--
-    const { above, draft } = visit
-    if (above !== undefined && --above.unread === 0) explorer.release(above)
-    if ("_tag" in children && (!isGone(children) || draft === top)) return yield* Effect.fail(children)
-    const found =
-      "_tag" in children ? yield* relistMissing(port, draft.path) : (children as ReadonlyArray<StampedChild>).map(childOfStamp)
-    if (found === undefined) {
-      draft.isGone = true
-      return
-    }
-    if (draft === top) device = self?.device
-    draft.stamp = listedStamp(draft.foundStamp, self, device)
-    yield* enter(draft, found)
-    for (const [segment, below] of draft.directories) {
-      if (below.isKnown) pushUnknown(below)
-      else if (pendingSteps.push({ above: visit, segment, draft: below, unread: 0 })) visit.unread++
-    }
-    if (visit.unread > 0) explorer.keepOpen(visit)
-  })
-  while (pendingSteps.length > 0 || requestedCount > 0) {
-    const room = Math.min(explorer.availableReads(), pendingSteps.length)
-    if (room > 0) {
-      requestedCount += room
-      explorer.read(pendingSteps.splice(-room).reverse())
-    }
-    const readings = explorer.take()
-    for (const reading of readings) yield* handleReading(reading)
-    if (readings.length === 0 && room === 0) yield* explorer.waitForReading
-  }
+  yield* exploreTree(
+    explorer,
+    { above: undefined, segment: "", draft: top, unread: 0 },
+    Effect.fnUntraced(function* ({ children, self, visit }, add) {
+      const { draft } = visit
+      if ("_tag" in children && (!isGone(children) || draft === top)) return yield* Effect.fail(children)
+      const found =
+        "_tag" in children
+          ? yield* relistMissing(port, draft.path)
+          : (children as ReadonlyArray<StampedChild>).map(childOfStamp)
+      if (found === undefined) {
+        draft.isGone = true
+        return
+      }
+      if (draft === top) device = self?.device
+      draft.stamp = listedStamp(draft.foundStamp, self, device)
+      yield* enter(draft, found)
+      for (const [segment, below] of draft.directories) {
+        if (below.isKnown) addUnknown(below, add)
+        else add({ above: visit, segment, draft: below, unread: 0 })
+      }
+    })
+  )
 })
 
 const isSameDirectory = ({ stamp }: StampedDirectory, now: StampedChild): boolean =>

@@ -38,13 +38,11 @@ export const makeEncoder = ({ deflateSync }: Pick<typeof Zlib, "deflateSync">): 
   const maxUncompressedBytes = 96
   const maxUncompressedTreeBytes = 512
 
+  /** Returns the Adler-32 of a body that is stored without compression. The sums of so few bytes are exact without a modulus. */
   const adler32 = (bytes: Uint8Array): number => {
     let [a, b] = [1, 0]
-    for (const byte of bytes) {
-      a = (a + byte) % 65521
-      b = (b + a) % 65521
-    }
-    return b * 65536 + a
+    for (let i = 0; i < bytes.length; i++) b += a += bytes[i]!
+    return (b % 65521) * 65536 + (a % 65521)
   }
 
   const stored = (body: Uint8Array): Buffer => {

@@ -370,7 +370,7 @@ export const open = Effect.fnUntraced(function* (directory: string): Effect.fn.R
   yield* refresh
   return {
     has: (id) => {
-      if (!isId(id)) return false
+      if (all.length === 0 || !isId(id)) return false
       wantedId.write(id, "hex")
       const at = all.findIndex((pack) => pack.has(wantedId))
       // Move the pack to the front, because the next id is usually in the same pack.

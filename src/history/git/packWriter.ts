@@ -219,14 +219,18 @@ const append = Effect.fnUntraced(function* (main: Part, part: Part) {
   part.remove()
 })
 
-/** Writes the number of objects into the header, and then appends and returns the SHA-1 of the whole pack. */
-const finishHeader = Effect.fnUntraced(function* (main: Part) {
+/**
+ * Writes the number of objects into the header, and then appends and returns the SHA-1 of the whole pack. The disk stores the
+ * bytes while they are hashed.
+ */
+const finishHeader = Effect.fnUntraced(function* (main: Part, isDurable: boolean) {
   yield* attempt(main.flush)
   const count = Buffer.alloc(4)
   count.writeUInt32BE(main.packed.ids.length)
   yield* attempt(() => writeAll(main.descriptor, count, 8))
   const hash = createHash("sha1")
-  yield* readThrough(main.descriptor, main.size(), (bytes) => void hash.update(bytes))
+  const hashed = readThrough(main.descriptor, main.size(), (bytes) => void hash.update(bytes))
+  yield* inParallel(isDurable ? Host.sync(main.descriptor, diskFault) : Effect.void, hashed)
   const checksum = hash.digest()
   yield* attempt(() => {
     main.put(checksum)
@@ -234,6 +238,10 @@ const finishHeader = Effect.fnUntraced(function* (main: Part) {
   })
   return checksum
 })
+
+/** Runs both effects at the same time. The first one only waits for the disk. */
+const inParallel = <A, E>(waits: Effect.Effect<void, E>, works: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.map(Effect.all([waits, works], { concurrency: 2 }), ([, result]) => result)
 
 const readOnlyMode = 0o444
 
@@ -356,9 +364,8 @@ export const open = Effect.fnUntraced(function* (
     if (all.size === 0) return undefined
     for (const part of parts.slice(1)) yield* append(main, part)
     parts.length = 1
-    const checksum = yield* finishHeader(main)
-    yield* finishFile(main.descriptor, isDurable)
-    const index = yield* encodeIndex(main.packed, checksum, wideFrom)
+    const checksum = yield* finishHeader(main, isDurable)
+    const index = yield* inParallel(finishFile(main.descriptor, isDurable), encodeIndex(main.packed, checksum, wideFrom))
     const name = `pack-${checksum.toString("hex")}`
     const temporary = join(directory, temporaryName("idx"))
     yield* withFile(

@@ -1,7 +1,7 @@
 /**
  * Threads that read, hash and compress many files with synchronous calls, in parallel on up to four cores.
  *
- * An order, which is one message to a thread, takes only a few milliseconds, so orders cannot be cancelled. Threads
+ * An order, which is one message to a thread, takes about ten milliseconds, so orders cannot be cancelled. Threads
  * start at the first order, and keep the program alive only while an order is pending. If a thread ends, its pending
  * orders get no report, and their callers do the work without threads.
  */

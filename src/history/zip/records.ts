@@ -68,7 +68,7 @@ class FieldWriter {
   #at = 0
 
   constructor(length: number) {
-    this.#bytes = Buffer.alloc(length)
+    this.#bytes = Buffer.allocUnsafe(length)
   }
 
   two(...values: ReadonlyArray<number>): this {

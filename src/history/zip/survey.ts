@@ -11,10 +11,11 @@ import { type Fault, located } from "../../model/FsError.ts"
 import { type FsPath, join, root } from "../../model/FsPath.ts"
 import type { LimitsShape } from "../../model/Limits.ts"
 import { type Backend, type Child, type Handle, keyOf } from "../../port/Backend.ts"
-import { inWalkOrder } from "../../port/explorer.ts"
+import { type Explore, inWalkOrder } from "../../port/explorer.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { ArchiveError } from "../errors.ts"
-import { Budget, checkLink, collisionKey, type NameRules, pathOf, refuse, tryArchive } from "./names.ts"
+import { exploreTree, type Step } from "../exploreTree.ts"
+import { Budget, checkLink, collisionKey, type NameRules, pathOf, refuse } from "./names.ts"
 
 export type Item = (
   | { readonly kind: "file"; readonly path: FsPath }
@@ -130,6 +131,11 @@ interface Entered {
   next: number
 }
 
+interface SurveyStep extends Step {
+  readonly path: FsPath
+  readonly isNonPortable: boolean
+}
+
 export const survey = Effect.fnUntraced(function* (
   port: Backend,
   { excludes, limits, nonPortable = "refuse", whyUnencodable }: SurveyOptions
@@ -138,17 +144,49 @@ export const survey = Effect.fnUntraced(function* (
   const budget = new Budget(limits)
   const items: Array<Item> = []
   const skipped: Array<SkippedEntry> = []
+  const check = (path: FsPath, isNonPortable: boolean, all: ReadonlyArray<Child>): Entered => {
+    const wanted = all.filter(
+      ({ kind, name }) => !TemporaryNames.isInProgress(name) && excludes?.(join(path, name), kind === "directory") !== true
+    )
+    const children = inWalkOrder(wanted, true)
+    // A directory that an import would reject is stored with all entries below it, so their names need no check.
+    const judged = isNonPortable
+      ? children.map((child): CheckedChild => ({ child, why: undefined }))
+      : checkChildren(path, children, rules, whyUnencodable)
+    return { path, children: judged, isNonPortable, next: 0 }
+  }
+  const readAhead = new Map<FsPath, Entered>()
+  /**
+   * Reads directories ahead, if the backend does this faster than one `list` after another. A directory that cannot be read is
+   * left to `list`, which reports the fault in the order of the paths.
+   */
+  const read = Effect.fnUntraced(function* (explore: Explore) {
+    const explorer = yield* explore<SurveyStep>(({ path }) => path, false)
+    let entries = 0
+    yield* exploreTree(
+      explorer,
+      { above: undefined, segment: "", path: root, isNonPortable: false, unread: 0 },
+      ({ children, visit }, add) =>
+        Effect.sync(() => {
+          if ("_tag" in children || entries > limits.maxArchiveEntries) return
+          const found = check(visit.path, visit.isNonPortable, children)
+          readAhead.set(visit.path, found)
+          entries += found.children.length
+          for (const { child, why } of found.children) {
+            if (child.kind !== "directory" || (why !== undefined && nonPortable !== "keep")) continue
+            const isNonPortable = visit.isNonPortable || why !== undefined
+            add({ above: visit, segment: keyOf(child), path: join(visit.path, keyOf(child)), isNonPortable, unread: 0 })
+          }
+        })
+    )
+  }, Effect.scoped)
   const list = (path: FsPath, isNonPortable: boolean): Effect.Effect<Entered, ArchiveError | Fault> =>
-    Effect.map(port.list(path), (all) => {
-      const wanted = all.filter(
-        ({ kind, name }) => !TemporaryNames.isInProgress(name) && excludes?.(join(path, name), kind === "directory") !== true
-      )
-      const children = inWalkOrder(wanted, true)
-      // A directory that an import would reject is stored with all entries below it, so their names need no check.
-      const judged = isNonPortable
-        ? children.map((child): CheckedChild => ({ child, why: undefined }))
-        : checkChildren(path, children, rules, whyUnencodable)
-      return { path, children: judged, isNonPortable, next: 0 }
+    Effect.suspend(() => {
+      const found = readAhead.get(path)
+      readAhead.delete(path)
+      return found === undefined
+        ? Effect.map(port.list(path), (children) => check(path, isNonPortable, children))
+        : Effect.succeed(found)
     })
   const shouldInclude = (why: ArchiveError, path: string, isLost: boolean): Effect.Effect<boolean, ArchiveError> => {
     if (nonPortable === "refuse") return Effect.fail(why)
@@ -156,6 +194,7 @@ export const survey = Effect.fnUntraced(function* (
     skipped.push({ path, reason: why.reason, detail: why.detail })
     return Effect.succeed(false)
   }
+  if (port.explore !== undefined) yield* read(port.explore)
   const top = yield* list(root, false)
   const refused = nonPortable === "refuse" ? top.children.find(({ why }) => why !== undefined)?.why : undefined
   if (refused !== undefined) return yield* Effect.fail(refused)
@@ -213,7 +252,8 @@ export const survey = Effect.fnUntraced(function* (
       }
       items.push({ kind, path, target, ...(isNonPortable && { isNonPortable }) })
     } else items.push({ kind: "file", path, ...(isNonPortable && { isNonPortable }) })
-    yield* tryArchive(() => budget.enter())
+    const tooLarge = archiveErrorOf(() => budget.enter())
+    if (tooLarge !== undefined) return yield* Effect.fail(tooLarge)
   }
   return { items, skipped }
 })

@@ -33,7 +33,7 @@ const chunkBytes = 64 * 1024
 const [entriesPerPart, bytesPerPart] = [128, 256 * 1024] as const
 
 /** The number of items whose files one order to a thread reads and compresses. */
-const itemsPerOrder = 64
+const itemsPerOrder = 128
 
 /** The minimum number of entries for compression in threads. For fewer entries, starting the threads takes too long. */
 const minThreadedItems = 256
