@@ -10,6 +10,7 @@ import {
   notFound,
   unavailable
 } from "../model/Fault.ts"
+import type { Mode } from "./writing.ts"
 
 export const isRoot = accessDenied("root")
 export const permission = accessDenied("permission")
@@ -29,7 +30,7 @@ export const directoriesKeepChanging = ioError("the directories above the entry 
  */
 export const notFoundBelowFile = (fault: Fault): Fault => (fault._tag === "NotADirectory" ? notFound : fault)
 
-export const rootWriteFault = (mode: "create" | "replace" | "append"): Fault => (mode === "create" ? alreadyExists : notAFile)
+export const rootWriteFault = (mode: Mode): Fault => (mode === "create" ? alreadyExists : notAFile)
 
 export const kindFault = (
   source: { readonly isDirectory: () => boolean },

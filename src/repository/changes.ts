@@ -6,6 +6,7 @@ import { type FsPath, isWithin, name as nameOf, parent, root, segments } from ".
 import { Buffer } from "../runtime/buffer.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { intoItself, isRoot, linkMode, rootWriteFault } from "../backends/faults.ts"
+import type { Mode } from "../backends/writing.ts"
 import type { StoreError } from "./errors.ts"
 import { type Content, type DirectoryEntry, type Entry, type FileEntry, maxNameBytes, maxTargetBytes } from "./format/nodes.ts"
 import type { Objects } from "./format/objects.ts"
@@ -88,7 +89,7 @@ export const write = (
   draft: Draft,
   path: FsPath,
   content: Content,
-  mode: "create" | "replace" | "append",
+  mode: Mode,
   now: number,
   permissions?: number
 ): Effect.Effect<{ readonly draft: Draft; readonly value: FileEntry }, Problem> => {
