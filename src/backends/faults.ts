@@ -32,8 +32,6 @@ export const notFoundBelowFile = (fault: Fault): Fault => (fault._tag === "NotAD
 
 export const rootWriteFault = (mode: Mode): Fault => (mode === "create" ? alreadyExists : notAFile)
 
-export const kindFault = (
-  source: { readonly isDirectory: () => boolean },
-  target: { readonly isDirectory: () => boolean }
-): Fault | undefined =>
-  source.isDirectory() === target.isDirectory() ? undefined : source.isDirectory() ? notADirectory : notAFile
+/** Returns the fault of a rename over an entry, if only one of the two is a directory. */
+export const kindFault = (isDirectory: boolean, isTargetDirectory: boolean): Fault | undefined =>
+  isDirectory === isTargetDirectory ? undefined : isDirectory ? notADirectory : notAFile

@@ -193,8 +193,7 @@ export const makeCopyFile = ({
             )
             return yield* runCommit(request.how?.commit, completed)
           }),
-        (upload, exit) =>
-          Exit.isSuccess(exit) ? Effect.void : Effect.ignore(Effect.timeoutOption(objects.abort(upload), "10 seconds"))
+        (upload, exit) => (Exit.isSuccess(exit) ? Effect.void : objects.abandon(upload))
       )
     })
   }

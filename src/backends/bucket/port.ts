@@ -505,9 +505,7 @@ export const makePort = (settings: Settings): Backend => {
         return yield* runCommit(commit, completed(upload))
       })
       return Effect.onExit(run, (exit) =>
-        Exit.isSuccess(exit) || upload === undefined
-          ? Effect.void
-          : Effect.ignore(Effect.timeoutOption(objects.abort(upload), "10 seconds"))
+        Exit.isSuccess(exit) || upload === undefined ? Effect.void : objects.abandon(upload)
       )
     })
 

@@ -221,7 +221,7 @@ const replaceDirectory = (from: RenameEnd, to: RenameEnd): Fault | undefined => 
 }
 
 const replaceEntry = (from: RenameEnd, source: Fs.Stats, to: RenameEnd, target: Fs.Stats): Fault | undefined => {
-  const fault = kindFault(source, target)
+  const fault = kindFault(source.isDirectory(), target.isDirectory())
   if (fault !== undefined) return fault
   if (source.isDirectory()) return replaceDirectory(from, to)
   if (!isSameFile(source, target)) return renameEnds(from, to)

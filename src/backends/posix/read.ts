@@ -44,7 +44,7 @@ type Done = (error: Error | null, count: number) => void
  * The disk calls that transfer bytes. The position `null` means the position of the descriptor, or the end of a file that
  * was opened for appending.
  */
-interface TransferCalls {
+export interface TransferCalls {
   readonly readSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number) => number
   readonly read: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number, done: Done) => void
   readonly writeSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number | null) => number
