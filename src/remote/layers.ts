@@ -64,12 +64,12 @@ type Handlers = Layer.Success<ReturnType<typeof layerHandlers>>
 
 const layerAnswers = (options: ServerOptions) => Layer.merge(layerHandlers(options), layerAuthentication(options.token))
 
-export const layerServer = (options: ServerOptions = {}): Layer.Layer<never, never, Filesystem | RpcServer.Protocol> =>
+export const layerServer = (options: ServerOptions): Layer.Layer<never, never, Filesystem | RpcServer.Protocol> =>
   Layer.provide(layerRequests, layerAnswers(options))
 
 export const listen = (
   address: string,
-  options: ServerOptions = {}
+  options: ServerOptions
 ): Effect.Effect<string, Unavailable | InvalidArgument, Filesystem | Scope.Scope> =>
   listenWith(address, options.token, layerHandlers(options))
 
@@ -110,7 +110,7 @@ const wrongAddress = (detail: string, hint: string): Unavailable =>
   new Unavailable({ operation: "Remote.layer", path: "", detail, hint })
 
 export const layer = (
-  options: ClientOptions & { readonly workspace?: string | undefined } = {}
+  options: ClientOptions & { readonly workspace?: string | undefined }
 ): Layer.Layer<Filesystem, BackendError, RpcClient.Protocol> =>
   Layer.effect(
     Filesystem,
@@ -129,15 +129,15 @@ export const layer = (
 
 export const layerCommand = (
   command: readonly [string, ...ReadonlyArray<string>],
-  options: ClientOptions = {}
+  options: ClientOptions
 ): Layer.Layer<Filesystem, BackendError> => Layer.provide(layer(options), Address.commandProtocol(command))
 
 export const layerWorker = (
   start: () => NodeWorkerThreads.Worker,
-  options: ClientOptions = {}
+  options: ClientOptions
 ): Layer.Layer<Filesystem, BackendError> => Layer.provide(layer(options), Address.workerProtocol(start))
 
-export const layerUrl = (url: string, options: ClientOptions = {}): Layer.Layer<Filesystem, BackendError> =>
+export const layerUrl = (url: string, options: ClientOptions): Layer.Layer<Filesystem, BackendError> =>
   Layer.suspend(() => {
     const choice = splitUrl(url)
     return choice === undefined
