@@ -10,6 +10,7 @@ import {
   notFound,
   unavailable
 } from "../model/Fault.ts"
+import type { Mode } from "./writing.ts"
 
 export const isRoot = accessDenied("root")
 export const permission = accessDenied("permission")
@@ -29,10 +30,8 @@ export const directoriesKeepChanging = ioError("the directories above the entry 
  */
 export const notFoundBelowFile = (fault: Fault): Fault => (fault._tag === "NotADirectory" ? notFound : fault)
 
-export const rootWriteFault = (mode: "create" | "replace" | "append"): Fault => (mode === "create" ? alreadyExists : notAFile)
+export const rootWriteFault = (mode: Mode): Fault => (mode === "create" ? alreadyExists : notAFile)
 
-export const kindFault = (
-  source: { readonly isDirectory: () => boolean },
-  target: { readonly isDirectory: () => boolean }
-): Fault | undefined =>
-  source.isDirectory() === target.isDirectory() ? undefined : source.isDirectory() ? notADirectory : notAFile
+/** Returns the fault of a rename over an entry, if only one of the two is a directory. */
+export const kindFault = (isDirectory: boolean, isTargetDirectory: boolean): Fault | undefined =>
+  isDirectory === isTargetDirectory ? undefined : isDirectory ? notADirectory : notAFile

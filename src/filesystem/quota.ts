@@ -106,8 +106,6 @@ interface WriteTarget {
 
 const publishAtOnce: Commit = (publish) => publish
 
-const sizeOf = (chunks: ReadonlyArray<Uint8Array>): number => chunks.reduce((bytes, chunk) => bytes + chunk.length, 0)
-
 export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => {
   const addUsage = makeLedger(bounds, usage)
   const { links } = self
@@ -144,7 +142,7 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
       const countedContent = isBytes(content)
         ? content
         : Stream.mapArrayEffect(content, (chunks) => {
-            size += sizeOf(chunks)
+            for (const chunk of chunks) size += chunk.length
             return Effect.as(reserve, chunks)
           })
       const commit = how?.commit ?? publishAtOnce

@@ -92,18 +92,23 @@ const codeOf = (error: unknown): string => {
   return String(error)
 }
 
-const isUnavailable = (error: unknown): error is Unavailable => error instanceof Unavailable
+const failed = <A>(error: Unavailable): Layer.Layer<A, Unavailable> => Layer.effectContext(Effect.fail(error))
+
+/** Converts the errors of a transport to Unavailable, with a detail from `detailOf`. */
+const orUnavailable = <A, E, R>(
+  layer: Layer.Layer<A, E, R>,
+  operation: string,
+  detailOf: (error: Exclude<E, Unavailable>) => string
+): Layer.Layer<A, Unavailable, R> =>
+  Layer.catch(layer, (error) =>
+    failed(error instanceof Unavailable ? error : unavailable(operation, detailOf(error as Exclude<E, Unavailable>)))
+  )
 
 const overSocket = (socket: Layer.Layer<Socket.Socket, unknown>, name: string): Layer.Layer<RpcClient.Protocol, Unavailable> =>
-  RpcClient.layerProtocolSocket({ retryTransientErrors: false }).pipe(
-    Layer.provide(Frames.layerSocketClient(socket)),
-    Layer.catch((error) =>
-      Layer.effectContext(
-        Effect.fail(
-          isUnavailable(error) ? error : unavailable("Remote.layer", `the connection to ${name} failed (${codeOf(error)})`)
-        )
-      )
-    )
+  orUnavailable(
+    Layer.provide(RpcClient.layerProtocolSocket({ retryTransientErrors: false }), Frames.layerSocketClient(socket)),
+    "Remote.layer",
+    (error) => `the connection to ${name} failed (${codeOf(error)})`
   )
 
 /** Provides the client protocol over the standard streams of a program, which is started for each connection. */
@@ -120,39 +125,35 @@ export const commandProtocol = (
 
 /** Provides the client protocol of a worker thread. One worker answers all requests, because requests share its state. */
 export const workerProtocol = (start: () => NodeWorkerThreads.Worker): Layer.Layer<RpcClient.Protocol, Unavailable> =>
-  Layer.effect(
-    RpcClient.Protocol,
-    Effect.map(RpcClient.Protocol, (protocol) => ({
-      ...protocol,
-      send: (clientId, request, transferables) => protocol.send(clientId, withOwnBytes(request), transferables)
-    }))
-  ).pipe(
-    Layer.provide(RpcClient.layerProtocolWorker({ size: 1, concurrency: Number.MAX_SAFE_INTEGER })),
-    Layer.provide(Layer.unwrap(Effect.map(platformWorker, ({ layer }) => layer(start)))),
-    Layer.catch((error) =>
-      Layer.effectContext(
-        Effect.fail(isUnavailable(error) ? error : unavailable("Remote.layerWorker", `the worker failed (${error.message})`))
-      )
-    )
+  orUnavailable(
+    Layer.effect(
+      RpcClient.Protocol,
+      Effect.map(RpcClient.Protocol, (protocol) => ({
+        ...protocol,
+        send: (clientId, request, transferables) => protocol.send(clientId, withOwnBytes(request), transferables)
+      }))
+    ).pipe(
+      Layer.provide(RpcClient.layerProtocolWorker({ size: 1, concurrency: Number.MAX_SAFE_INTEGER })),
+      Layer.provide(Layer.unwrap(Effect.map(platformWorker, ({ layer }) => layer(start))))
+    ),
+    "Remote.layerWorker",
+    (error) => `the worker failed (${error.message})`
   )
 
 /** Provides the server protocol of this worker thread. */
-export const ownWorkerProtocol: Layer.Layer<RpcServer.Protocol, Unavailable> = Layer.effect(
-  RpcServer.Protocol,
-  Effect.map(RpcServer.Protocol, (protocol) => ({
-    ...protocol,
-    send: (clientId, response, transferables) => protocol.send(clientId, withOwnBytes(response), transferables)
-  }))
-).pipe(
-  Layer.provide(RpcServer.layerProtocolWorkerRunner),
-  Layer.provide(Layer.unwrap(Effect.map(platformWorkerRunner, ({ layer }) => layer))),
-  Layer.catch((error) =>
-    Layer.effectContext(
-      Effect.fail(
-        isUnavailable(error) ? error : unavailable("Remote.layerServerWorker", `the worker cannot serve (${error.message})`)
-      )
-    )
-  )
+export const ownWorkerProtocol: Layer.Layer<RpcServer.Protocol, Unavailable> = orUnavailable(
+  Layer.effect(
+    RpcServer.Protocol,
+    Effect.map(RpcServer.Protocol, (protocol) => ({
+      ...protocol,
+      send: (clientId, response, transferables) => protocol.send(clientId, withOwnBytes(response), transferables)
+    }))
+  ).pipe(
+    Layer.provide(RpcServer.layerProtocolWorkerRunner),
+    Layer.provide(Layer.unwrap(Effect.map(platformWorkerRunner, ({ layer }) => layer)))
+  ),
+  "Remote.layerServerWorker",
+  (error) => `the worker cannot serve (${error.message})`
 )
 
 /** Serves one connection over the standard streams of this process, until the client closes it. */
@@ -208,12 +209,10 @@ export const clientProtocol = (url: string, token?: Redacted.Redacted): Layer.La
               : HttpClient.mapRequest(client, HttpClientRequest.setHeader("authorization", authorization))
         }).pipe(Layer.provide([Layer.unwrap(Effect.map(fetchClient, ({ layer }) => layer)), Frames.layerHttpClient]))
   }
-  return Layer.effectContext(
-    Effect.fail(
-      unavailable(
-        "Remote.layerUrl",
-        "the address of the server is not valid; it must be http://HOST:PORT, ws://HOST:PORT, unix:PATH or ssh://HOST/PATH"
-      )
+  return failed(
+    unavailable(
+      "Remote.layerUrl",
+      "the address of the server is not valid; it must be http://HOST:PORT, ws://HOST:PORT, unix:PATH or ssh://HOST/PATH"
     )
   )
 }
@@ -228,8 +227,8 @@ const ignoreLost = <A, E, R>(connection: Effect.Effect<A, E, R>): Effect.Effect<
 
 /** Provides the server protocol of a Unix socket. */
 export const unixProtocol = (path: string): Layer.Layer<RpcServer.Protocol, Unavailable> =>
-  RpcServer.layerProtocolSocketServer.pipe(
-    Layer.provide([
+  orUnavailable(
+    Layer.provide(RpcServer.layerProtocolSocketServer, [
       Layer.effect(
         SocketServer.SocketServer,
         Effect.flatMap(platformSocketServer, ({ make }) =>
@@ -253,18 +252,8 @@ export const unixProtocol = (path: string): Layer.Layer<RpcServer.Protocol, Unav
       ),
       Frames.layerServer(true)
     ]),
-    Layer.catch((error) =>
-      Layer.effectContext(
-        Effect.fail(
-          isUnavailable(error)
-            ? error
-            : unavailable(
-                "Remote.listen",
-                `the server cannot listen on ${path} (${error instanceof SocketFileError ? error.message : codeOf(error)})`
-              )
-        )
-      )
-    )
+    "Remote.listen",
+    (error) => `the server cannot listen on ${path} (${error instanceof SocketFileError ? error.message : codeOf(error)})`
   )
 
 /**

@@ -19,11 +19,11 @@ import * as RpcClient from "effect/rpc/RpcClient"
 import type { RpcClientError } from "effect/rpc/RpcClientError"
 import type * as RpcGroup from "effect/rpc/RpcGroup"
 import { ioError, unavailable } from "../model/Fault.ts"
-import { type Fault, type FsError, toFault } from "../model/FsError.ts"
+import { type BackendError, type Fault, type FsError, promote, toFault, Unavailable } from "../model/FsError.ts"
 import { elapsedMillis } from "../runtime/elapsed.ts"
 import { randomUUID } from "../runtime/node.ts"
 import { instanceHeader, lineageHeader, workspaceHeader } from "./choice.ts"
-import { FilesystemRpcs, type Info, rememberedMillis } from "./protocol.ts"
+import { FilesystemRpcs, type Info, rememberedMillis, version } from "./protocol.ts"
 
 export type Client = RpcClient.RpcClient.Flat<RpcGroup.Rpcs<typeof FilesystemRpcs>, RpcClientError>
 
@@ -231,6 +231,34 @@ export const make = (options: Options) =>
       (client) => over(client, options)
     )
   )
+
+/**
+ * Asks the server what it serves. Fails with Unavailable if the server refuses the client, or speaks another version. `peer` is
+ * the word for the server in messages.
+ */
+export const greet = (
+  { hello }: Connection,
+  operation: string,
+  peer: string,
+  hint?: string
+): Effect.Effect<Info, BackendError> => {
+  const refuse = (detail: string, hint?: string) =>
+    new Unavailable({ operation, path: "", detail, ...(hint !== undefined && { hint }) })
+  const toBackendError = (fault: Fault): BackendError => {
+    const error = promote(fault, operation, "")
+    return error._tag === "IoError" || error._tag === "Timeout" || error._tag === "Unavailable"
+      ? error
+      : refuse(`the ${peer} refused the client: ${String(fault["detail"] ?? error.message)}`, hint)
+  }
+  return Effect.filterOrFail(
+    Effect.mapError(hello, toBackendError),
+    (info) => info.version === version,
+    (info) =>
+      refuse(
+        `the ${peer} speaks version ${info.version} of the protocol, and this client speaks version ${version}; use the same version of fs-algebra on both sides`
+      )
+  )
+}
 
 /** Makes a connection that sends its requests with an existing client. */
 export const over = Effect.fnUntraced(function* (client: Client, options: Options) {

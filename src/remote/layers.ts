@@ -8,14 +8,14 @@ import type * as RpcClient from "effect/rpc/RpcClient"
 import * as RpcServer from "effect/rpc/RpcServer"
 import { readOnly } from "../filesystem/Decorator.ts"
 import { Filesystem, make as makeAlgebra } from "../filesystem/Filesystem.ts"
-import { AccessDenied, type BackendError, type Fault, InvalidArgument, promote, Unavailable } from "../model/FsError.ts"
+import { AccessDenied, type BackendError, InvalidArgument, Unavailable } from "../model/FsError.ts"
 import { Limits } from "../model/Limits.ts"
 import { hasher } from "../runtime/hash.ts"
 import * as Address from "./address.ts"
 import { splitUrl, workspaceParameter } from "./choice.ts"
 import * as Connection from "./connection.ts"
 import * as Port from "./port.ts"
-import { Authentication, FilesystemRpcs, version } from "./protocol.ts"
+import { Authentication, FilesystemRpcs } from "./protocol.ts"
 import type { ClientOptions, ServerOptions } from "./Remote.ts"
 import * as Searches from "./searches.ts"
 import { handlers } from "./server.ts"
@@ -64,12 +64,12 @@ type Handlers = Layer.Success<ReturnType<typeof layerHandlers>>
 
 const layerAnswers = (options: ServerOptions) => Layer.merge(layerHandlers(options), layerAuthentication(options.token))
 
-export const layerServer = (options: ServerOptions = {}): Layer.Layer<never, never, Filesystem | RpcServer.Protocol> =>
+export const layerServer = (options: ServerOptions): Layer.Layer<never, never, Filesystem | RpcServer.Protocol> =>
   Layer.provide(layerRequests, layerAnswers(options))
 
 export const listen = (
   address: string,
-  options: ServerOptions = {}
+  options: ServerOptions
 ): Effect.Effect<string, Unavailable | InvalidArgument, Filesystem | Scope.Scope> =>
   listenWith(address, options.token, layerHandlers(options))
 
@@ -104,36 +104,19 @@ export const serveStandardStreams = (options: ServerOptions): Effect.Effect<void
 export const layerServerWorker = (options: ServerOptions): Layer.Layer<never, Unavailable, Filesystem> =>
   Layer.provide(layerServer(options), Address.ownWorkerProtocol)
 
-const toBackendError = (fault: Fault): BackendError => {
-  const error = promote(fault, "Remote.layer", "")
-  return error._tag === "IoError" || error._tag === "Timeout" || error._tag === "Unavailable"
-    ? error
-    : new Unavailable({
-        operation: "Remote.layer",
-        path: "",
-        detail: `the server refused the client: ${fault["detail"] ?? error.message}`,
-        hint: "Give the token of the server: the option token in a program, FS_ALGEBRA_TOKEN or --token-file for a command."
-      })
-}
+const tokenHint = "Give the token of the server: the option token in a program, FS_ALGEBRA_TOKEN or --token-file for a command."
 
 const wrongAddress = (detail: string, hint: string): Unavailable =>
   new Unavailable({ operation: "Remote.layer", path: "", detail, hint })
 
 export const layer = (
-  options: ClientOptions & { readonly workspace?: string | undefined } = {}
+  options: ClientOptions & { readonly workspace?: string | undefined }
 ): Layer.Layer<Filesystem, BackendError, RpcClient.Protocol> =>
   Layer.effect(
     Filesystem,
     Effect.gen(function* () {
       const connection = yield* Connection.make(options)
-      const info = yield* Effect.mapError(connection.hello, toBackendError)
-      if (info.version !== version) {
-        return yield* new Unavailable({
-          operation: "Remote.layer",
-          path: "",
-          detail: `the server speaks version ${info.version} of the protocol, and this client speaks version ${version}; use the same version of fs-algebra on both sides`
-        })
-      }
+      const info = yield* Connection.greet(connection, "Remote.layer", "server", tokenHint)
       if (info.workspace !== options.workspace) {
         return yield* wrongAddress(
           "the server serves one root, and no workspaces of a store",
@@ -146,15 +129,15 @@ export const layer = (
 
 export const layerCommand = (
   command: readonly [string, ...ReadonlyArray<string>],
-  options: ClientOptions = {}
+  options: ClientOptions
 ): Layer.Layer<Filesystem, BackendError> => Layer.provide(layer(options), Address.commandProtocol(command))
 
 export const layerWorker = (
   start: () => NodeWorkerThreads.Worker,
-  options: ClientOptions = {}
+  options: ClientOptions
 ): Layer.Layer<Filesystem, BackendError> => Layer.provide(layer(options), Address.workerProtocol(start))
 
-export const layerUrl = (url: string, options: ClientOptions = {}): Layer.Layer<Filesystem, BackendError> =>
+export const layerUrl = (url: string, options: ClientOptions): Layer.Layer<Filesystem, BackendError> =>
   Layer.suspend(() => {
     const choice = splitUrl(url)
     return choice === undefined

@@ -104,7 +104,6 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
       readonly skips: ReadonlyArray<SkippedEntry>
       readonly end?: object
     },
-    A,
     E
   >(
     operation: string,
@@ -112,9 +111,8 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
     onSkip: OnSkip,
     maxMatches: number | undefined,
     limit: "maxGlobMatches" | "maxGrepMatches",
-    request: (limits: CallLimits) => Parameters<typeof stream<Part>>[1],
-    resultOf: (parts: ReadonlyArray<Part>, end: NonNullable<Part["end"]>) => A
-  ): Effect.Effect<A, E> =>
+    request: (limits: CallLimits) => Parameters<typeof stream<Part>>[1]
+  ): Effect.Effect<Pick<Part, "matches"> & NonNullable<Part["end"]>, E> =>
     Effect.withFiber((fiber) => {
       // Each match may come in a message of its own.
       const maxValues =
@@ -127,7 +125,8 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
           const end = received.at(-1)?.end
           if (end === undefined) return Effect.fail(failWith<E>(operation, path)(incompleteAnswer))
           for (const { skips } of received) report(skips, onSkip)
-          return Effect.succeed(resultOf(received, end))
+          return Effect.succeed({ matches: received.flatMap(({ matches }) => matches), ...end } as Pick<Part, "matches"> &
+            typeof end)
         }
       })
     })
@@ -157,14 +156,8 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
       const onSkip = options?.onSkip
       const rest = sent(options)
       if (!isGlobPattern(pattern) || !isGlobOptions(rest) || !acceptsSkips(onSkip)) return derived.glob(pattern, options)
-      return collect(
-        "glob",
-        pathOf(rest),
-        onSkip,
-        rest.maxMatches,
-        "maxGlobMatches",
-        (limits) => send("glob", { limits, pattern, options: rest, ...skipsOf(onSkip) }),
-        (parts, end) => ({ matches: parts.flatMap(({ matches }) => matches), ...end })
+      return collect("glob", pathOf(rest), onSkip, rest.maxMatches, "maxGlobMatches", (limits) =>
+        send("glob", { limits, pattern, options: rest, ...skipsOf(onSkip) })
       )
     },
     globStream: (pattern, options) => {
@@ -190,8 +183,7 @@ export const make = (connection: Connection, derived: Algebra): Algebra => {
         onSkip,
         rest.maxMatches,
         "maxGrepMatches",
-        (limits) => send("grep", { limits, pattern: text, options: rest, ...skipsOf(onSkip) }),
-        (parts, end) => ({ matches: parts.flatMap(({ matches }) => matches), ...end })
+        (limits) => send("grep", { limits, pattern: text, options: rest, ...skipsOf(onSkip) })
       )
       return Effect.catch(found, (error) =>
         error._tag === "IoError" && error.code === tooLongCode ? derived.grep(pattern, options) : Effect.fail(error)

@@ -6,7 +6,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { type Algebra, make as makeAlgebra } from "../filesystem/Filesystem.ts"
 import { hunksOf } from "../engine/diff.ts"
-import type { FileStat, GrepMatch } from "../model/Entry.ts"
+import type { FileStat } from "../model/Entry.ts"
 import { accessDenied, invalidPath, ioError, limitExceeded, unavailable, unsupported } from "../model/Fault.ts"
 import { type Fault, type FsError, InvalidArgument, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
@@ -46,7 +46,7 @@ const maxKeys = 100_000
 class Recent {
   readonly #values = new Set<string>()
   add(value: string): void {
-    if (this.#values.size >= maxKeys) for (const oldest of this.#values) return this.#replace(oldest, value)
+    if (this.#values.size >= maxKeys) this.#values.delete(this.#values.values().next().value!)
     this.#values.add(value)
   }
   has(value: string): boolean {
@@ -59,10 +59,6 @@ class Recent {
       this.#values.delete(value)
       if (to !== undefined) this.add(FsPath.below(to, FsPath.relative(from, value)))
     }
-  }
-  #replace(oldest: string, value: string): void {
-    this.#values.delete(oldest)
-    this.#values.add(value)
   }
 }
 
@@ -346,7 +342,6 @@ export const handlers = (
     return handle === undefined ? Effect.fail(handleGone) : Effect.succeed(handle)
   }
 
-  const grepPart = (matches: ReadonlyArray<GrepMatch>, skips: GrepPart["skips"]): GrepPart => ({ matches, skips })
   const regExpOf = (
     operation: string,
     path: string | undefined,
@@ -424,7 +419,7 @@ export const handlers = (
         )
       )
       const checked = Stream.mapArrayEffect(found, (matches) => Effect.as(checkMatches("grepStream", matches), matches))
-      return streamParts(runStream(payload, checked), lengthOfMatch, skips, grepPart)
+      return streamParts(runStream(payload, checked), lengthOfMatch, skips, (matches, skips): GrepPart => ({ matches, skips }))
     },
     read: ({ limits, path, ...options }) => run("read", { path, limits: readLimits(limits) }, fs.read(path, options)),
     readString: ({ encoding, limits, path }) =>

@@ -9,11 +9,12 @@ import { accessDenied } from "../model/Fault.ts"
 import { parse } from "../model/FsPath.ts"
 import type { Difference } from "../port/history.ts"
 import { BlobStore } from "./BlobStore.ts"
-import { missingWorkspace, StoreError } from "./errors.ts"
+import { StoreError } from "./errors.ts"
 import type { DirectoryEntry } from "./format/nodes.ts"
 import * as Objects from "./format/objects.ts"
 import { type Head, HeadStore } from "./HeadStore.ts"
 import { differences, type Historic, makeStrategy } from "./history.ts"
+import { headOf } from "./past.ts"
 import { makeView } from "./port.ts"
 import { lookup } from "./drafts.ts"
 
@@ -83,10 +84,7 @@ export const make: Effect.Effect<Browser, never, BlobStore | HeadStore> = Effect
       })
       return { workspaces, damage }
     }),
-    head: (workspace) =>
-      Effect.flatMap(heads.get(workspace), (head) =>
-        head === undefined ? Effect.fail(missingWorkspace(workspace)) : Effect.succeed(head)
-      ),
+    head: (workspace) => headOf(heads, workspace),
     view: (tree, name) =>
       Effect.map(filesOf(tree), (files) =>
         makeAlgebra(makeView(objects, { files, snapshots: files }, { name, identity: `${tree.root}/${tree.snapshot ?? ""}` }))

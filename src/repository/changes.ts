@@ -5,7 +5,8 @@ import { alreadyExists, directoryNotEmpty, type Fault, notADirectory, notAFile, 
 import { type FsPath, isWithin, name as nameOf, parent, root, segments } from "../model/FsPath.ts"
 import { Buffer } from "../runtime/buffer.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
-import { intoItself, isRoot, linkMode, rootWriteFault } from "../backends/faults.ts"
+import { intoItself, isRoot, kindFault, linkMode, rootWriteFault } from "../backends/faults.ts"
+import type { Mode } from "../backends/writing.ts"
 import type { StoreError } from "./errors.ts"
 import { type Content, type DirectoryEntry, type Entry, type FileEntry, maxNameBytes, maxTargetBytes } from "./format/nodes.ts"
 import type { Objects } from "./format/objects.ts"
@@ -88,7 +89,7 @@ export const write = (
   draft: Draft,
   path: FsPath,
   content: Content,
-  mode: "create" | "replace" | "append",
+  mode: Mode,
   now: number,
   permissions?: number
 ): Effect.Effect<{ readonly draft: Draft; readonly value: FileEntry }, Problem> => {
@@ -172,8 +173,8 @@ export const rename = (objects: Objects, draft: Draft, from: FsPath, to: FsPath,
     const target = yield* Trees.get(objects, above.tree, nameOf(to))
     if (target !== undefined) {
       if (!replace) return yield* Effect.fail(alreadyExists)
-      if (source.kind === "directory" && target.kind !== "directory") return yield* Effect.fail(notADirectory)
-      if (source.kind !== "directory" && target.kind === "directory") return yield* Effect.fail(notAFile)
+      const fault = kindFault(source.kind === "directory", target.kind === "directory")
+      if (fault !== undefined) return yield* Effect.fail(fault)
       if (isNotEmpty(target)) return yield* Effect.fail(directoryNotEmpty)
     }
     yield* checkName(to)

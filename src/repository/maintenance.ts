@@ -7,21 +7,15 @@ import * as Stream from "effect/Stream"
 import { AlreadyExists, NotFound } from "../model/FsError.ts"
 import { hasher } from "../runtime/hash.ts"
 import { BlobStore, type Operations as Blobs } from "./BlobStore.ts"
-import { missingWorkspace, StoreError } from "./errors.ts"
+import { StoreError } from "./errors.ts"
+import { forEachChunk } from "./format/contents.ts"
 import { type Content, corruptNode, type Entry, type TreeNode } from "./format/nodes.ts"
 import * as Objects from "./format/objects.ts"
 import { type Head, HeadStore } from "./HeadStore.ts"
-import { type Commit, commitsFrom, damagedHistory } from "./past.ts"
+import { type Commit, commitsFrom, damagedHistory, headOf, isSameHead } from "./past.ts"
 import { deleteOlder, type OwnOperations, sweep } from "./stores/blobs.ts"
 
 const maxForkAttempts = 100
-
-const isSame = (self: Head | undefined, that: Head): boolean =>
-  self !== undefined &&
-  self.root === that.root &&
-  self.sequence === that.sequence &&
-  self.message === that.message &&
-  DateTime.toEpochMillis(self.committedAt) === DateTime.toEpochMillis(that.committedAt)
 
 /**
  * Creates a workspace whose head has the root of another workspace. A concurrent `collect` may miss the new head, and delete
@@ -36,7 +30,7 @@ export const fork = (from: string, to: string): Effect.Effect<Head, StoreError |
       Effect.catch(heads.compareAndSet(to, expected, next), (error) =>
         error.reason === "unavailable"
           ? Effect.flatMap(heads.get(to), (head) =>
-              head === undefined ? Effect.fail(error) : Effect.succeed(isSame(head, next))
+              head === undefined ? Effect.fail(error) : Effect.succeed(isSameHead(head, next))
             )
           : Effect.fail(error)
       )
@@ -152,8 +146,7 @@ export const verify = (
 ): Effect.Effect<{ readonly nodes: number; readonly bytes: number }, StoreError, BlobStore | HeadStore> =>
   Effect.gen(function* () {
     const blobs = yield* BlobStore
-    const head = yield* (yield* HeadStore).get(workspace)
-    if (head === undefined) return yield* Effect.fail(missingWorkspace(workspace))
+    const head = yield* headOf(yield* HeadStore, workspace)
     const sizes = new Map<string, number>()
     const counting: Blobs = {
       ...blobs,
@@ -168,13 +161,9 @@ export const verify = (
         Effect.gen(function* () {
           if (content.level === 0) return
           const hash = hasher()
-          const feed = (level: number, at: string, size: number): Effect.Effect<void, StoreError> =>
-            level === 0
-              ? Effect.map(objects.chunk(at, size), (bytes) => hash.update(bytes))
-              : Effect.flatMap(index.index(at, level, size), ({ children }) =>
-                  Effect.forEach(children, (child) => feed(level - 1, child.hash, child.size), { discard: true })
-                )
-          yield* feed(content.level, content.hash, content.size)
+          yield* forEachChunk(index, content, 0, content.size, (chunk) =>
+            Effect.map(objects.chunk(chunk.hash, chunk.size), (bytes) => hash.update(bytes))
+          )
           if (hash.digest() !== content.sha256) {
             return yield* Effect.fail(
               corruptNode(content.hash, "the content below it has a different hash than its file states")

@@ -9,13 +9,24 @@ import { BlobStore } from "./BlobStore.ts"
 import { missingWorkspace, StoreError } from "./errors.ts"
 import { maxRecent, maxReplacedBytes, type Past, type Root } from "./format/nodes.ts"
 import * as Objects from "./format/objects.ts"
-import { type Head, HeadStore } from "./HeadStore.ts"
+import { type Head, HeadStore, type Operations as Heads } from "./HeadStore.ts"
 
 /** A commit: the head, and the root node to which the head refers. */
 export interface Commit {
   readonly head: Head
   readonly root: Root
 }
+
+/** Tests whether two heads are equal. Stores keep times in whole milliseconds. */
+export const isSameHead = (self: Head | undefined, that: Head | undefined): boolean =>
+  self === that ||
+  (self !== undefined &&
+    that !== undefined &&
+    self.root === that.root &&
+    self.sequence === that.sequence &&
+    self.author === that.author &&
+    self.message === that.message &&
+    DateTime.toEpochMillis(self.committedAt) === DateTime.toEpochMillis(that.committedAt))
 
 /** Returns the id of the history to which a commit belongs. The id is the hash of the workspace's first head. */
 export const originOf = ({ head, root }: Commit): string => {
@@ -37,6 +48,12 @@ export const areUnrelated = (self: Commit, that: Commit): boolean => {
   const [one, other] = [lineageOf(self), lineageOf(that)]
   return one !== undefined && other !== undefined && one !== other
 }
+
+/** Returns the head of a workspace. Fails with `missing` if there is no such workspace. */
+export const headOf = (heads: Heads, workspace: string): Effect.Effect<Head, StoreError> =>
+  Effect.flatMap(heads.get(workspace), (head) =>
+    head === undefined ? Effect.fail(missingWorkspace(workspace)) : Effect.succeed(head)
+  )
 
 /** A commit that a store of heads has confirmed. */
 export interface Won {
@@ -169,7 +186,6 @@ export const commits = (workspace: string): Stream.Stream<CommitInfo, StoreError
     Effect.gen(function* () {
       // Each root is read once, so a cache would only use memory.
       const objects = Objects.make(yield* BlobStore, { cacheBytes: 0 })
-      const head = yield* (yield* HeadStore).get(workspace)
-      return head === undefined ? Stream.fail(missingWorkspace(workspace)) : commitsFrom(objects, workspace, head)
+      return commitsFrom(objects, workspace, yield* headOf(yield* HeadStore, workspace))
     })
   )

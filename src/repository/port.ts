@@ -10,14 +10,15 @@ import type { FileStat } from "../model/Entry.ts"
 import { accessDenied, type Fault, ioError, notADirectory, notAFile, notFound } from "../model/Fault.ts"
 import { type FsPath, root } from "../model/FsPath.ts"
 import { isBytes } from "../model/realms.ts"
-import type { Backend, Commit, Handle, Whole } from "../port/Backend.ts"
+import type { Backend, Handle, Whole } from "../port/Backend.ts"
 import { makeClaims, maxAttempts, shortPause } from "../port/optimisticClaims.ts"
 import { parallelExplore } from "../port/parallelExplorer.ts"
 import * as Request from "../port/Request.ts"
-import { Buffer, concatenate } from "../runtime/buffer.ts"
+import { Buffer } from "../runtime/buffer.ts"
 import type { Hasher } from "../runtime/hash.ts"
 import { make as makeLocks } from "../runtime/locks.ts"
 import { notALink, rootWriteFault } from "../backends/faults.ts"
+import { collect, type Mode, runCommit } from "../backends/writing.ts"
 import * as Changes from "./changes.ts"
 import * as Contents from "./format/contents.ts"
 import { type Content, type Entry, type FileEntry, sizeOf } from "./format/nodes.ts"
@@ -158,8 +159,6 @@ const withoutValue = <E>(effect: Effect.Effect<Draft, E>) => Effect.map(effect, 
 const isFailedPrecondition = (error: unknown): boolean =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "Conflict" && !("path" in error)
 
-const commitAtOnce: Commit = (publish) => publish
-
 /** Remembers the hash states of files after appends, so that the next append need not read the file. */
 const makeHashStates = () => {
   const states = new Map<string, Hasher>()
@@ -229,8 +228,6 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
           hasSameContent(entry, seen.entry) ? Effect.void : Effect.fail(overtaken)
         )
 
-  type Mode = "create" | "replace" | "append"
-
   const publish = (
     path: FsPath,
     mode: Mode,
@@ -280,18 +277,6 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
     "EFBIG"
   )
 
-  const collect = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Uint8Array, Fault | E, R> =>
-    Effect.suspend(() => {
-      const parts: Array<Uint8Array> = []
-      let length = 0
-      const all = Stream.runForEach(stream, (part): Effect.Effect<void, Fault> => {
-        length += part.length
-        parts.push(part.slice())
-        return length > maxAppendBytes ? Effect.fail(tooLargeToAppend) : Effect.void
-      })
-      return Effect.map(all, () => concatenate(parts))
-    })
-
   /** Stores the content of a stream. */
   const stage = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Content, Fault | E, R> =>
     Effect.suspend(() => {
@@ -311,15 +296,16 @@ export const makePort = (workspace: Workspace, options: { readonly name: string;
     )
 
   const write: Backend["write"] = (path, bytes, mode, how) => {
-    const commit = how?.commit ?? commitAtOnce
+    const commit = how?.commit
     if (mode === "append") {
-      const collected = isBytes(bytes) ? Effect.sync(() => bytes.slice()) : collect(bytes)
-      return Effect.flatMap(collected, (content) => commit(append(path, content)))
+      const collected = isBytes(bytes) ? Effect.sync(() => bytes.slice()) : collect(bytes, maxAppendBytes, tooLargeToAppend)
+      return Effect.flatMap(collected, (content) => runCommit(commit, append(path, content)))
     }
     if (path === root) return Effect.fail(rootWriteFault(mode))
     return Effect.flatMap(Clock.currentTimeMillis, (since) =>
       Effect.flatMap(isBytes(bytes) ? Effect.mapError(Contents.fromBytes(objects, bytes), toFault) : stage(bytes), (content) =>
-        commit(
+        runCommit(
+          commit,
           content._tag === "Inline"
             ? publish(path, mode, content)
             : Effect.andThen(refreshed(content, since), publish(path, mode, content))

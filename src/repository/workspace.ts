@@ -29,7 +29,7 @@ import { type Answer, type DirectoryEntry, maxRecent, noAnswers, type Root } fro
 import type { Objects } from "./format/objects.ts"
 import type { Head, Operations as Heads } from "./HeadStore.ts"
 import { type Change, conflict, type Draft, type Guard, lookup, type Problem, toFault, violation } from "./drafts.ts"
-import { areUnrelated, type Commit, lineageOf, pastOf, type Won } from "./past.ts"
+import { areUnrelated, type Commit, isSameHead, lineageOf, pastOf, type Won } from "./past.ts"
 
 /**
  * The time after which staged content is stored again before a commit refers to it, in milliseconds. The grace period of
@@ -184,6 +184,12 @@ interface Pending {
   isAbandoned: boolean
 }
 
+/** The result of replacing a head: whether this commit was made, and the newest commit. */
+interface Replacement {
+  readonly won: boolean
+  readonly newest: Commit
+}
+
 const maxBatch = 1000
 const maxAttempts = 100
 /** The maximum number of attempts to learn the result of a compare-and-set whose answer was lost. */
@@ -191,16 +197,6 @@ const maxInquiries = 6
 
 const pauseAfter = (attempt: number): Effect.Effect<void> =>
   Effect.flatMap(Random.nextBetween(1, 10 * 2 ** Math.min(attempt, 5)), (millis) => Effect.sleep(millis))
-
-const isSameHead = (self: Head | undefined, that: Head | undefined): boolean =>
-  self === that ||
-  (self !== undefined &&
-    that !== undefined &&
-    self.root === that.root &&
-    self.sequence === that.sequence &&
-    self.author === that.author &&
-    self.message === that.message &&
-    DateTime.toEpochMillis(self.committedAt) === DateTime.toEpochMillis(that.committedAt))
 
 const deleted = (workspace: string): StoreError =>
   new StoreError({ reason: "unavailable", detail: `the workspace ${JSON.stringify(workspace)} was deleted` })
@@ -257,14 +253,8 @@ export const make = (
      * Replaces the head of `base`. If the answer is lost, reads the head: the ids of recent commits in the root node tell
      * whether the commit `id` was made, even if other commits followed. Returns the newest commit.
      */
-    const replaceHead = (
-      base: Commit | undefined,
-      next: Commit,
-      id: string
-    ): Effect.Effect<{ readonly won: boolean; readonly newest: Commit }, StoreError> => {
-      const inquire = (
-        wasLost: boolean
-      ): Effect.Effect<{ readonly won: boolean; readonly newest: Commit } | undefined, StoreError> =>
+    const replaceHead = (base: Commit | undefined, next: Commit, id: string): Effect.Effect<Replacement, StoreError> => {
+      const inquire = (wasLost: boolean): Effect.Effect<Replacement | undefined, StoreError> =>
         Effect.gen(function* () {
           const head = yield* retryUnavailable(heads.get(workspace))
           if (isSameHead(head, next.head)) return { won: true, newest: next }
@@ -279,7 +269,7 @@ export const make = (
           }
           return { won: false, newest }
         })
-      const attempt = (count: number): Effect.Effect<{ readonly won: boolean; readonly newest: Commit }, StoreError> =>
+      const attempt = (count: number): Effect.Effect<Replacement, StoreError> =>
         Effect.gen(function* () {
           const answer = yield* Effect.result(heads.compareAndSet(workspace, base?.head, next.head))
           if (Result.isSuccess(answer) && answer.success) return { won: true, newest: next }

@@ -28,25 +28,30 @@ const onBoth = (name: string, body: (fs: FileSystem.FileSystem) => Effect.Effect
   )
 }
 
+/** Opens a file, uses it, and closes it. */
+const opened = (
+  fs: FileSystem.FileSystem,
+  path: string,
+  flag: FileSystem.OpenFlag,
+  use: (file: FileSystem.File) => Generator<Effect.Effect<unknown, unknown, Scope.Scope>, void, never>
+) => Effect.scoped(Effect.flatMap(fs.open(path, { flag }), (file) => Effect.gen(() => use(file))))
+
 const failing = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) =>
   Effect.exit(Effect.scoped(Effect.andThen(effect, Effect.fail("the program failed"))))
 
 describe("a handle that writes", () => {
   onBoth("reads back its writes at once, and publishes them at sync and when its scope closes", (fs) =>
     Effect.gen(function* () {
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const file = yield* fs.open("a.txt", { flag: "r+" })
-          yield* file.writeAll(text("abc"))
-          assert.strictEqual(yield* all(file), "abc3456789")
-          assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789")
-          yield* file.sync
-          assert.strictEqual(yield* fs.readFileString("a.txt"), "abc3456789")
-          yield* file.truncate(4)
-          assert.strictEqual(ByteSize.toNumberUnsafe((yield* file.stat).size), 4)
-          assert.strictEqual(yield* fs.readFileString("a.txt"), "abc3456789")
-        })
-      )
+      yield* opened(fs, "a.txt", "r+", function* (file) {
+        yield* file.writeAll(text("abc"))
+        assert.strictEqual(yield* all(file), "abc3456789")
+        assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789")
+        yield* file.sync
+        assert.strictEqual(yield* fs.readFileString("a.txt"), "abc3456789")
+        yield* file.truncate(4)
+        assert.strictEqual(ByteSize.toNumberUnsafe((yield* file.stat).size), 4)
+        assert.strictEqual(yield* fs.readFileString("a.txt"), "abc3456789")
+      })
       assert.strictEqual(yield* fs.readFileString("a.txt"), "abc3")
     })
   )
@@ -54,16 +59,13 @@ describe("a handle that writes", () => {
   onBoth("with the flag r+ keeps a change that another writer made after the open", (fs) =>
     Effect.gen(function* () {
       const closed = yield* Effect.exit(
-        Effect.scoped(
-          Effect.gen(function* () {
-            const file = yield* fs.open("a.txt", { flag: "r+" })
-            yield* file.writeAll(text("abc"))
-            yield* fs.writeFileString("a.txt", "of another")
-            const error = yield* Effect.flip(file.sync)
-            assert.include(error.message, "it changed in the meantime")
-            yield* file.writeAll(text("again"))
-          })
-        )
+        opened(fs, "a.txt", "r+", function* (file) {
+          yield* file.writeAll(text("abc"))
+          yield* fs.writeFileString("a.txt", "of another")
+          const error = yield* Effect.flip(file.sync)
+          assert.include(error.message, "it changed in the meantime")
+          yield* file.writeAll(text("again"))
+        })
       )
       assert.isTrue(Exit.hasDies(closed))
       assert.strictEqual(yield* fs.readFileString("a.txt"), "of another")
@@ -72,14 +74,11 @@ describe("a handle that writes", () => {
 
   onBoth("with the flag r+ closes normally after a reported conflict if it has written nothing since", (fs) =>
     Effect.gen(function* () {
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const file = yield* fs.open("a.txt", { flag: "r+" })
-          yield* file.writeAll(text("abc"))
-          yield* fs.writeFileString("a.txt", "of another")
-          yield* Effect.flip(file.sync)
-        })
-      )
+      yield* opened(fs, "a.txt", "r+", function* (file) {
+        yield* file.writeAll(text("abc"))
+        yield* fs.writeFileString("a.txt", "of another")
+        yield* Effect.flip(file.sync)
+      })
       assert.strictEqual(yield* fs.readFileString("a.txt"), "of another")
     })
   )
@@ -87,18 +86,15 @@ describe("a handle that writes", () => {
   onBoth("with the flag r+ overwrites its own published content, but no content of another writer", (fs) =>
     Effect.gen(function* () {
       const closed = yield* Effect.exit(
-        Effect.scoped(
-          Effect.gen(function* () {
-            const file = yield* fs.open("a.txt", { flag: "r+" })
-            yield* file.writeAll(text("abc"))
-            yield* file.sync
-            yield* file.writeAll(text("def"))
-            yield* file.sync
-            assert.strictEqual(yield* fs.readFileString("a.txt"), "abcdef6789")
-            yield* file.writeAll(text("ghi"))
-            yield* fs.writeFileString("a.txt", "of another")
-          })
-        )
+        opened(fs, "a.txt", "r+", function* (file) {
+          yield* file.writeAll(text("abc"))
+          yield* file.sync
+          yield* file.writeAll(text("def"))
+          yield* file.sync
+          assert.strictEqual(yield* fs.readFileString("a.txt"), "abcdef6789")
+          yield* file.writeAll(text("ghi"))
+          yield* fs.writeFileString("a.txt", "of another")
+        })
       )
       assert.isTrue(Exit.hasDies(closed))
       assert.strictEqual(yield* fs.readFileString("a.txt"), "of another")
@@ -108,13 +104,10 @@ describe("a handle that writes", () => {
   onBoth("with the flag r+ does not restore a removed file", (fs) =>
     Effect.gen(function* () {
       const closed = yield* Effect.exit(
-        Effect.scoped(
-          Effect.gen(function* () {
-            const file = yield* fs.open("a.txt", { flag: "r+" })
-            yield* file.writeAll(text("abc"))
-            yield* fs.remove("a.txt")
-          })
-        )
+        opened(fs, "a.txt", "r+", function* (file) {
+          yield* file.writeAll(text("abc"))
+          yield* fs.remove("a.txt")
+        })
       )
       assert.isTrue(Exit.hasDies(closed))
       assert.isFalse(yield* fs.exists("a.txt"))
@@ -209,14 +202,11 @@ describe("a handle that writes", () => {
     Effect.gen(function* () {
       const written = yield* Deferred.make<void>()
       const fiber = yield* Effect.forkChild(
-        Effect.scoped(
-          Effect.gen(function* () {
-            const file = yield* fs.open("a.txt", { flag: "w" })
-            yield* file.writeAll(text("new"))
-            yield* Deferred.succeed(written, undefined)
-            return yield* Effect.never
-          })
-        )
+        opened(fs, "a.txt", "w", function* (file) {
+          yield* file.writeAll(text("new"))
+          yield* Deferred.succeed(written, undefined)
+          return yield* Effect.never
+        })
       )
       yield* Deferred.await(written)
       yield* Fiber.interrupt(fiber)
@@ -249,15 +239,12 @@ describe("a handle that writes", () => {
   onBoth("fails at sync, and with a defect when its scope closes, if its directory was removed", (fs) =>
     Effect.gen(function* () {
       const exit = yield* Effect.exit(
-        Effect.scoped(
-          Effect.gen(function* () {
-            const file = yield* fs.open("d/b.txt", { flag: "w" })
-            yield* file.writeAll(text("new"))
-            yield* fs.remove("d", { recursive: true })
-            yield* file.writeAll(text("er"))
-            assert.strictEqual((yield* Effect.flip(file.sync)).reason._tag, "NotFound")
-          })
-        )
+        opened(fs, "d/b.txt", "w", function* (file) {
+          yield* file.writeAll(text("new"))
+          yield* fs.remove("d", { recursive: true })
+          yield* file.writeAll(text("er"))
+          assert.strictEqual((yield* Effect.flip(file.sync)).reason._tag, "NotFound")
+        })
       )
       assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
       assert.isFalse(yield* fs.exists("d"))
@@ -267,14 +254,11 @@ describe("a handle that writes", () => {
   onBoth("rejects a write above the limit at once", (fs) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(
-        Effect.scoped(
-          Effect.gen(function* () {
-            const file = yield* fs.open("a.txt", { flag: "r+" })
-            yield* file.seek(8n, "start")
-            yield* file.writeAll(text("1234"))
-            return yield* Effect.fail(new Error("it was written"))
-          })
-        ).pipe(Effect.provideService(Limits.Limits, { ...Limits.standard, maxFileSize: 11 }))
+        opened(fs, "a.txt", "r+", function* (file) {
+          yield* file.seek(8n, "start")
+          yield* file.writeAll(text("1234"))
+          return yield* Effect.fail(new Error("it was written"))
+        }).pipe(Effect.provideService(Limits.Limits, { ...Limits.standard, maxFileSize: 11 }))
       )
       assert.match(String((error as { cause?: unknown }).cause), /maxFileSize/)
       assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789")
@@ -343,16 +327,13 @@ describe("while a handle has unpublished content:", () => {
     Effect.gen(function* () {
       const layer = served(InMemory.layer({ caseInsensitive: true, tree: { D: { "A.txt": "old" } } }))
       const fs = Context.get(yield* Layer.build(layer), FileSystem.FileSystem)
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const file = yield* fs.open("D/A.txt", { flag: "w" })
-          yield* file.writeAll(text("new"))
-          assert.strictEqual(yield* fs.readFileString("d/a.TXT"), "new")
-          yield* file.writeAll(text("er"))
-          yield* fs.rename("d", "moved")
-          assert.strictEqual(yield* fs.readFileString("moved/a.txt"), "newer")
-        })
-      )
+      yield* opened(fs, "D/A.txt", "w", function* (file) {
+        yield* file.writeAll(text("new"))
+        assert.strictEqual(yield* fs.readFileString("d/a.TXT"), "new")
+        yield* file.writeAll(text("er"))
+        yield* fs.rename("d", "moved")
+        assert.strictEqual(yield* fs.readFileString("moved/a.txt"), "newer")
+      })
       assert.isFalse(yield* fs.exists("d"))
     })
   )
@@ -372,14 +353,11 @@ describe("while a handle has unpublished content:", () => {
         yield* fs.writeFileString("source", "source")
         yield* fs.makeDirectory("sources")
         yield* fs.writeFileString("sources/b.txt", "source")
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            const file = yield* fs.open("d/b.txt", { flag: "w" })
-            yield* file.writeAll(text("of the handle"))
-            yield* change(fs)
-            assert.strictEqual(yield* fs.readFileString("d/b.txt"), "source")
-          })
-        )
+        yield* opened(fs, "d/b.txt", "w", function* (file) {
+          yield* file.writeAll(text("of the handle"))
+          yield* change(fs)
+          assert.strictEqual(yield* fs.readFileString("d/b.txt"), "source")
+        })
         assert.strictEqual(yield* fs.readFileString("d/b.txt"), "source")
       })
     )
@@ -387,13 +365,10 @@ describe("while a handle has unpublished content:", () => {
 
   onBoth("writeFile with an append flag writes after the handle's content", (fs) =>
     Effect.gen(function* () {
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const file = yield* fs.open("a.txt", { flag: "w" })
-          yield* file.writeAll(text("one"))
-          yield* fs.writeFileString("a.txt", " two", { flag: "a" })
-        })
-      )
+      yield* opened(fs, "a.txt", "w", function* (file) {
+        yield* file.writeAll(text("one"))
+        yield* fs.writeFileString("a.txt", " two", { flag: "a" })
+      })
       assert.strictEqual(yield* fs.readFileString("a.txt"), "one two")
     })
   )
@@ -404,13 +379,10 @@ describe("while a handle has unpublished content:", () => {
         ["a.txt", "a.txt"],
         ["d/b.txt", "d"]
       ] as const) {
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            const file = yield* fs.open(path, { flag: "w" })
-            yield* file.writeAll(text("new"))
-            yield* fs.remove(removed, { recursive: true })
-          })
-        )
+        yield* opened(fs, path, "w", function* (file) {
+          yield* file.writeAll(text("new"))
+          yield* fs.remove(removed, { recursive: true })
+        })
         assert.isFalse(yield* fs.exists(removed))
       }
     })
@@ -423,13 +395,10 @@ describe("while a handle has unpublished content:", () => {
         (fs: FileSystem.FileSystem) => fs.rename("link", "l2")
       ]) {
         yield* fs.symlink("a.txt", "link")
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            const file = yield* fs.open("link", { flag: "w" })
-            yield* file.writeAll(text("new"))
-            yield* change(fs)
-          })
-        )
+        yield* opened(fs, "link", "w", function* (file) {
+          yield* file.writeAll(text("new"))
+          yield* change(fs)
+        })
         assert.isFalse(yield* fs.exists("link"))
         assert.strictEqual(yield* fs.readFileString("a.txt"), "new")
         yield* fs.writeFileString("a.txt", "old")
@@ -440,27 +409,21 @@ describe("while a handle has unpublished content:", () => {
   onBoth("utimes is not undone by the close of the handle", (fs) =>
     Effect.gen(function* () {
       const time = new Date(1_000_000_000_000)
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const file = yield* fs.open("a.txt", { flag: "w" })
-          yield* file.writeAll(text("new"))
-          yield* fs.utimes("a.txt", time, time)
-        })
-      )
+      yield* opened(fs, "a.txt", "w", function* (file) {
+        yield* file.writeAll(text("new"))
+        yield* fs.utimes("a.txt", time, time)
+      })
       assert.deepStrictEqual((yield* fs.stat("a.txt")).mtime, Option.some(time))
     })
   )
 
   onBoth("rename moves the content, and later writes of the handle re-create the old name", (fs) =>
     Effect.gen(function* () {
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const file = yield* fs.open("a.txt", { flag: "w" })
-          yield* file.writeAll(text("one"))
-          yield* fs.rename("a.txt", "moved.txt")
-          yield* file.writeAll(text(" two"))
-        })
-      )
+      yield* opened(fs, "a.txt", "w", function* (file) {
+        yield* file.writeAll(text("one"))
+        yield* fs.rename("a.txt", "moved.txt")
+        yield* file.writeAll(text(" two"))
+      })
       assert.strictEqual(yield* fs.readFileString("moved.txt"), "one")
       assert.strictEqual(yield* fs.readFileString("a.txt"), "one two")
     })

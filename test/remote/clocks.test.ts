@@ -4,7 +4,6 @@ import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import { RpcClientDefect, RpcClientError } from "effect/rpc/RpcClientError"
 import * as TestClock from "effect/testing/TestClock"
 import * as InMemory from "../../src/backends/InMemory.ts"
@@ -17,7 +16,7 @@ import { jumpingClock } from "../jumpingClock.ts"
 import { eventually } from "./eventually.ts"
 import { cases } from "./operations.ts"
 import { pathOf, relay } from "./relay.ts"
-import { unixAddress } from "./transports.ts"
+import { remote, unixAddress } from "./transports.ts"
 
 const hour = 3_600_000
 
@@ -34,11 +33,8 @@ const parties = (timeout: "1 second" | "20 seconds") =>
     const serving = Remote.listen(address).pipe(Effect.provideService(Filesystem, local))
     yield* Effect.provideService(serving, Clock.Clock, server.clock)
     const { cut, refuse } = yield* relay(pathOf(address), pathOf(between))
-    const connecting = Effect.flatMap(Layer.build(Remote.layerUrl(between, { timeout })), (context) =>
-      Effect.provideContext(Filesystem, context)
-    )
     const atClient = Effect.provideService(Clock.Clock, client.clock)
-    const fs = yield* atClient(connecting)
+    const fs = yield* atClient(remote(between, timeout))
     return { atClient, client, cut, fs, hooks, local, refuse, server }
   })
 

@@ -3,10 +3,9 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { connect, createServer, type Server, type Socket } from "node:net"
+import { connect } from "node:net"
 import { Filesystem, type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { readOnly } from "../../src/filesystem/Decorator.ts"
@@ -16,10 +15,8 @@ import type { FsPath } from "../../src/model/FsPath.ts"
 import { around } from "../../src/port/Backend.ts"
 import { TakingBack } from "../../src/port/Rules.ts"
 import * as Remote from "../../src/remote/Remote.ts"
-import { pathOf, relay } from "./relay.ts"
-import { unixAddress } from "./transports.ts"
-
-const timeout = "1 second"
+import { impostor, pathOf, relay } from "./relay.ts"
+import { memory, remote, unixAddress } from "./transports.ts"
 
 /** Serves a filesystem in a scope of its own, so that a test can end the server. */
 const serve = (fs: Algebra, address: string) =>
@@ -29,14 +26,19 @@ const serve = (fs: Algebra, address: string) =>
     return Scope.close(scope, Exit.void)
   })
 
-const remote = (address: string) =>
-  Effect.map(Layer.build(Remote.layerUrl(address, { timeout })), (context) => Effect.provideContext(Filesystem, context)).pipe(
-    Effect.flatten
-  )
-
-const memory = Effect.map(InMemory.make(), make)
-
 const block = new Uint8Array(100_000)
+
+/** Starts to write an endless stream to a.txt, and waits until the stream has given 30 blocks. */
+const endlessWrite = (fs: Algebra) =>
+  Effect.gen(function* () {
+    const arrived = yield* Deferred.make<void>()
+    let count = 0
+    const next = Effect.suspend(() => (++count === 30 ? Deferred.succeed(arrived, undefined) : Effect.void))
+    const content = Stream.forever(Stream.fromEffect(Effect.as(next, block)))
+    const writing = yield* Effect.forkChild(Effect.flip(Stream.run(content, fs.sink("a.txt"))))
+    yield* Deferred.await(arrived)
+    return writing
+  })
 
 describe("a remote filesystem whose server or connection fails", () => {
   it.live("a streamed write fails with Unavailable and keeps the old file if the server ends in the middle", () =>
@@ -46,18 +48,7 @@ describe("a remote filesystem whose server or connection fails", () => {
       const address = yield* unixAddress
       const end = yield* serve(local, address)
       const fs = yield* remote(address)
-      const arrived = yield* Deferred.make<void>()
-      let count = 0
-      const content = Stream.forever(
-        Stream.fromEffect(
-          Effect.as(
-            Effect.suspend(() => (++count === 30 ? Deferred.succeed(arrived, undefined) : Effect.void)),
-            block
-          )
-        )
-      )
-      const writing = yield* Effect.forkChild(Effect.flip(Stream.run(content, fs.sink("a.txt"))))
-      yield* Deferred.await(arrived)
+      const writing = yield* endlessWrite(fs)
       yield* end
       assert.strictEqual((yield* Fiber.join(writing))._tag, "Unavailable")
       assert.strictEqual(yield* local.readString("a.txt"), "old")
@@ -75,18 +66,7 @@ describe("a remote filesystem whose server or connection fails", () => {
       const between = yield* unixAddress
       const { cut } = yield* relay(pathOf(address), pathOf(between))
       const fs = yield* remote(between)
-      const arrived = yield* Deferred.make<void>()
-      let count = 0
-      const content = Stream.forever(
-        Stream.fromEffect(
-          Effect.as(
-            Effect.suspend(() => (++count === 30 ? Deferred.succeed(arrived, undefined) : Effect.void)),
-            block
-          )
-        )
-      )
-      const writing = yield* Effect.forkChild(Effect.flip(Stream.run(content, fs.sink("a.txt"))))
-      yield* Deferred.await(arrived)
+      const writing = yield* endlessWrite(fs)
       yield* cut
       assert.strictEqual((yield* Fiber.join(writing))._tag, "Unavailable")
       yield* end
@@ -237,21 +217,7 @@ describe("a remote filesystem whose server or connection fails", () => {
 
   it.live("the layer fails with Unavailable if the server accepts connections but never answers", () =>
     Effect.gen(function* () {
-      const address = yield* unixAddress
-      const open = new Set<Socket>()
-      const listening = Effect.promise(
-        () =>
-          new Promise<Server>((resolve) => {
-            const server = createServer((socket) => void open.add(socket.on("error", () => undefined)))
-            server.listen(pathOf(address), () => resolve(server))
-          })
-      )
-      yield* Effect.acquireRelease(listening, (server) =>
-        Effect.promise(() => {
-          for (const socket of open) socket.destroy()
-          return new Promise((resolve) => server.close(resolve))
-        })
-      )
+      const address = yield* impostor(() => {})
       assert.strictEqual((yield* Effect.flip(remote(address)))._tag, "Unavailable")
     })
   )

@@ -1,51 +1,13 @@
 /** Tests frames that a proxy, a server or a client forges. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { connect, createServer, type Server, type Socket } from "node:net"
-import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
-import * as InMemory from "../../src/backends/InMemory.ts"
+import { connect, type Socket } from "node:net"
+import { make } from "../../src/filesystem/Filesystem.ts"
 import * as Frames from "../../src/remote/frames.ts"
-import * as Remote from "../../src/remote/Remote.ts"
-import { anyPort, unixAddress } from "./transports.ts"
+import { impostor, pathOf } from "./relay.ts"
+import { anyPort, memory, remote, serve } from "./transports.ts"
 import { eventually } from "./eventually.ts"
-
-const memory = Effect.map(InMemory.make(), make)
-
-const pathOf = (address: string): string => address.slice("unix:".length)
-
-const listen = (fs: Algebra, address: Effect.Effect<string, never, Scope.Scope> = unixAddress) =>
-  Effect.flatMap(address, (address) => Effect.provideService(Remote.listen(address), Filesystem, fs))
-
-const remote = (address: string, timeout: `${number} seconds` = "3 seconds") =>
-  Effect.flatMap(Layer.build(Remote.layerUrl(address, { timeout })), (context) => Effect.provideContext(Filesystem, context))
-
-/** A server that passes each connection to `handle`. */
-const listener = (handle: (socket: Socket) => void) =>
-  Effect.gen(function* () {
-    const address = yield* unixAddress
-    const open = new Set<Socket>()
-    yield* Effect.acquireRelease(
-      Effect.promise(
-        () =>
-          new Promise<Server>((resolve) => {
-            const server = createServer((socket) => {
-              open.add(socket.on("error", () => {}))
-              handle(socket)
-            })
-            server.listen(pathOf(address), () => resolve(server))
-          })
-      ),
-      (server) =>
-        Effect.promise(() => {
-          for (const socket of open) socket.destroy()
-          return new Promise((resolve) => server.close(resolve))
-        })
-    )
-    return address
-  })
 
 const frame = (message: object): Uint8Array => Frames.make({}).makeUnsafe().encode(message) as Uint8Array
 
@@ -62,15 +24,15 @@ describe("a client of an honest server behind a proxy that forges bytes", () => 
       Effect.gen(function* () {
         const local = yield* memory
         yield* local.write("a.txt", "text")
-        const honest = yield* listen(local)
+        const honest = yield* serve(local)
         const clients: Array<Socket> = []
-        const address = yield* listener((client) => {
+        const address = yield* impostor((client) => {
           clients.push(client)
           const server = connect({ path: pathOf(honest) }).on("error", () => {})
           client.pipe(server).pipe(client)
           client.on("close", () => server.destroy())
         })
-        const fs = yield* remote(address)
+        const fs = yield* remote(address, "3 seconds")
         assert.strictEqual(yield* fs.readString("a.txt"), "text")
         clients[0]!.write(forged)
         yield* eventually(Effect.sync(() => clients[0]!.destroyed || clients[0]!.readableEnded))
@@ -95,10 +57,10 @@ describe("a client whose server forges answers", () => {
         Effect.gen(function* () {
           const local = yield* memory
           for (let index = 0; index < 3000; index++) yield* local.write(`d/${index}.txt`, "text")
-          const honest = yield* listen(local)
+          const honest = yield* serve(local)
           // A call without parts ignores them.
           for (const [name, answer] of tag === "port.read" ? cases.slice(0, 2) : cases) {
-            const address = yield* listener((client) => {
+            const address = yield* impostor((client) => {
               const reader = Frames.make({}).makeUnsafe()
               const server = connect({ path: pathOf(honest) }).on("error", () => {})
               server.pipe(client)
@@ -110,7 +72,7 @@ describe("a client whose server forges answers", () => {
                 }
               })
             })
-            const fs = yield* remote(address, "1 seconds")
+            const fs = yield* remote(address)
             const call: Effect.Effect<unknown, { readonly _tag: string }> =
               tag === "port.read"
                 ? fs.readString("d/1.txt")
@@ -148,8 +110,8 @@ describe("a server with a hostile client", () => {
               local.port.open(path)
             )
         })
-        const address = yield* listen(counting)
-        const fs = yield* remote(address)
+        const address = yield* serve(counting)
+        const fs = yield* remote(address, "3 seconds")
         const socket = connect({ path: pathOf(address) }).on("error", () => {})
         const request = (tag: string, payload: object) => frame({ _tag: "Request", id: 7, tag, payload, headers: [] })
         socket.write(request("port.open", { path: "a.txt", handle: "h" }))
@@ -169,7 +131,7 @@ describe("a server with a hostile client", () => {
       const local = yield* memory
       const size = 512 * 1024
       yield* local.writeBytes("a.bin", new Uint8Array(size))
-      const address = yield* listen(local, anyPort)
+      const address = yield* serve(local, anyPort)
       const before = process.memoryUsage()
       const requests = Array.from({ length: 4000 }, (_, id) =>
         frame({ _tag: "Request", id, tag: "port.read", payload: { path: "a.bin", maxBytes: size }, headers: [] })

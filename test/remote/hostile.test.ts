@@ -10,7 +10,7 @@ import * as TestClock from "effect/testing/TestClock"
 import * as RpcClient from "effect/rpc/RpcClient"
 import * as RpcServer from "effect/rpc/RpcServer"
 import { connect } from "node:net"
-import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import * as Limits from "../../src/model/Limits.ts"
@@ -19,20 +19,10 @@ import * as Request from "../../src/port/Request.ts"
 import * as Address from "../../src/remote/address.ts"
 import * as Changes from "../../src/remote/changes.ts"
 import { Authentication, FilesystemRpcs } from "../../src/remote/protocol.ts"
-import * as Remote from "../../src/remote/Remote.ts"
 import type { Unavailable } from "../../src/model/FsError.ts"
 import { handlers } from "../../src/remote/server.ts"
-import { unixAddress } from "./transports.ts"
+import { memory, remote, serve, unixAddress } from "./transports.ts"
 import { eventually } from "./eventually.ts"
-
-const memory = Effect.map(InMemory.make(), make)
-
-const serve = (fs: Algebra) =>
-  Effect.gen(function* () {
-    const address = yield* unixAddress
-    yield* Remote.listen(address).pipe(Effect.provideService(Filesystem, fs))
-    return address
-  })
 
 /** Sends requests without the checks of an honest client. */
 const forge = (address: string) =>
@@ -40,11 +30,6 @@ const forge = (address: string) =>
     const context = yield* Layer.build(Address.clientProtocol(address))
     return yield* Effect.provideContext(RpcClient.make(FilesystemRpcs, { flatten: true, disableTracing: true }), context)
   })
-
-const remote = (address: string) =>
-  Effect.map(Layer.build(Remote.layerUrl(address, { timeout: "1 second" })), (context) =>
-    Effect.provideContext(Filesystem, context)
-  ).pipe(Effect.flatten)
 
 describe("a server with hostile clients", () => {
   it.live("a change with the id of another request is refused and changes nothing", () =>

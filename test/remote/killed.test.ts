@@ -3,18 +3,11 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import { Filesystem } from "../../src/filesystem/Filesystem.ts"
-import * as Remote from "../../src/remote/Remote.ts"
 import { directory, serve } from "../cli/served.ts"
 import { runs } from "../runs.ts"
 import { cases } from "./operations.ts"
-
-const connect = (url: string) =>
-  Effect.flatMap(Layer.build(Remote.layerUrl(url, { timeout: "1 second" })), (context) =>
-    Effect.provideContext(Filesystem, context)
-  )
+import { remote } from "./transports.ts"
 
 /** The server is killed after a random number of acknowledged writes, so that it has always done a part of the work. */
 const maxWrites = 40
@@ -32,7 +25,7 @@ describe("a server process that is killed", () => {
               const args = ["--root", "files", "--listen", "unix:a.sock"]
               const server = yield* serve(args, { cwd })
               const scope = yield* Scope.make()
-              const fs = yield* Scope.provide(connect(server.url), scope)
+              const fs = yield* Scope.provide(remote(server.url), scope)
               yield* Effect.forEach(Object.values(cases), ({ prepare }) => prepare(fs), { discard: true })
               const written: Array<number> = []
               const count = Math.floor(Math.random() * maxWrites)
@@ -60,7 +53,7 @@ describe("a server process that is killed", () => {
               yield* Fiber.join(writer)
               yield* Scope.close(scope, Exit.void)
 
-              const again = yield* connect((yield* serve(args, { cwd })).url)
+              const again = yield* remote((yield* serve(args, { cwd })).url)
               for (const [index, [name, { after, before, isGradual, state }]] of Object.entries(cases).entries()) {
                 const found = yield* state(again)
                 const is = (expected: unknown) => JSON.stringify(found) === JSON.stringify(expected)

@@ -1,8 +1,34 @@
 import * as Effect from "effect/Effect"
 import { connect, createServer, type Server, type Socket } from "node:net"
+import { unixAddress } from "./transports.ts"
 
 /** Returns the path of a Unix socket from its address. */
 export const pathOf = (address: string): string => address.slice("unix:".length)
+
+/** A server that passes each connection to `handle`. Returns its address. */
+export const impostor = (handle: (socket: Socket) => void) =>
+  Effect.gen(function* () {
+    const address = yield* unixAddress
+    const open = new Set<Socket>()
+    yield* Effect.acquireRelease(
+      Effect.promise(
+        () =>
+          new Promise<Server>((resolve) => {
+            const server = createServer((socket) => {
+              open.add(socket.on("error", () => {}))
+              handle(socket)
+            })
+            server.listen(pathOf(address), () => resolve(server))
+          })
+      ),
+      (server) =>
+        Effect.promise(() => {
+          for (const socket of open) socket.destroy()
+          return new Promise((resolve) => server.close(resolve))
+        })
+    )
+    return address
+  })
 
 /** A relay in front of a server, whose connections a test can cut. */
 export const relay = (to: string | (() => string), at: string) =>

@@ -2,20 +2,16 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { delimiter, join } from "node:path"
 import { Worker } from "node:worker_threads"
-import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as Remote from "../../src/remote/Remote.ts"
 import { sshCommand } from "../../src/remote/standardStreams.ts"
 import { bundled, commandLine } from "../bundled.ts"
 import { directory, run } from "../cli/served.ts"
-
-const open = <E>(layer: Layer.Layer<Filesystem, E>) =>
-  Effect.flatMap(Layer.build(layer), (context) => Effect.provideContext(Filesystem, context))
+import { open } from "./transports.ts"
 
 const served = (root: string): readonly [string, ...ReadonlyArray<string>] => [
   process.execPath,

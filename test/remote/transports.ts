@@ -8,7 +8,8 @@ import type { FromClientEncoded, FromServerEncoded } from "effect/rpc/RpcMessage
 import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as RpcServer from "effect/rpc/RpcServer"
 import { directory } from "../conformance/filesystems.ts"
-import type { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import * as InMemory from "../../src/backends/InMemory.ts"
+import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import { join } from "node:path"
 import * as Remote from "../../src/remote/Remote.ts"
 import { Bench } from "../../src/testing/Law.ts"
@@ -112,3 +113,18 @@ export const unixAddress: Effect.Effect<string, never, Scope.Scope> = Effect.map
 )
 
 export const anyPort = Effect.succeed("127.0.0.1:0")
+
+/** A new filesystem in memory. */
+export const memory = Effect.map(InMemory.make(), make)
+
+/** Serves a filesystem. Returns the address. */
+export const serve = (fs: Algebra, at: Effect.Effect<string, never, Scope.Scope> = unixAddress) =>
+  Effect.flatMap(at, (address) => Effect.provideService(Remote.listen(address), Filesystem, fs))
+
+/** Returns the filesystem of a layer, which ends with the scope. */
+export const open = <E>(layer: Layer.Layer<Filesystem, E>) =>
+  Effect.flatMap(Layer.build(layer), (context) => Effect.provideContext(Filesystem, context))
+
+/** Returns the filesystem at an address. */
+export const remote = (address: string, timeout: `${number} second` | `${number} seconds` = "1 second") =>
+  open(Remote.layerUrl(address, { timeout }))

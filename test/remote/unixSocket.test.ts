@@ -8,9 +8,8 @@ import { dirname, join } from "node:path"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as Remote from "../../src/remote/Remote.ts"
 import { inMemory } from "../conformance/filesystems.ts"
+import { pathOf } from "./relay.ts"
 import { unixAddress } from "./transports.ts"
-
-const pathOf = (address: string): string => address.slice("unix:".length)
 
 /** Leaves the socket of a killed process in the directory. */
 const leaveStaleSocket = (path: string): void => {

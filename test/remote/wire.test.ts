@@ -8,9 +8,9 @@ import * as Stream from "effect/Stream"
 import * as RpcClient from "effect/rpc/RpcClient"
 import * as RpcSerialization from "effect/rpc/RpcSerialization"
 import * as RpcServer from "effect/rpc/RpcServer"
-import { connect, createServer, type Server, type Socket } from "node:net"
+import { connect, type Socket } from "node:net"
 import { runInNewContext } from "node:vm"
-import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Frames from "../../src/remote/frames.ts"
 import type { Backend } from "../../src/port/Backend.ts"
@@ -18,23 +18,8 @@ import { maxContentBytes, version } from "../../src/remote/protocol.ts"
 import * as Remote from "../../src/remote/Remote.ts"
 import { concatenate } from "../../src/runtime/buffer.ts"
 import { eventually } from "./eventually.ts"
-import { anyPort, unixAddress } from "./transports.ts"
-
-const memory = Effect.map(InMemory.make(), make)
-
-const pathOf = (address: string): string => address.slice("unix:".length)
-
-const serve = (fs: Algebra) =>
-  Effect.gen(function* () {
-    const address = yield* unixAddress
-    yield* Remote.listen(address).pipe(Effect.provideService(Filesystem, fs))
-    return address
-  })
-
-const remote = (address: string) =>
-  Effect.map(Layer.build(Remote.layerUrl(address, { timeout: "1 second" })), (context) =>
-    Effect.provideContext(Filesystem, context)
-  ).pipe(Effect.flatten)
+import { impostor, pathOf } from "./relay.ts"
+import { anyPort, memory, remote, serve, unixAddress } from "./transports.ts"
 
 const encoder = new TextEncoder()
 
@@ -87,31 +72,6 @@ const quiet = async (state: () => string): Promise<void> => {
     before = now
   }
 }
-
-/** A server that does with each connection what `answer` does. */
-const impostor = (answer: (socket: Socket) => void) =>
-  Effect.gen(function* () {
-    const address = yield* unixAddress
-    const open = new Set<Socket>()
-    yield* Effect.acquireRelease(
-      Effect.promise(
-        () =>
-          new Promise<Server>((resolve) => {
-            const server = createServer((socket) => {
-              open.add(socket.on("error", () => {}))
-              answer(socket)
-            })
-            server.listen(pathOf(address), () => resolve(server))
-          })
-      ),
-      (server) =>
-        Effect.promise(() => {
-          for (const socket of open) socket.destroy()
-          return new Promise((resolve) => server.close(resolve))
-        })
-    )
-    return address
-  })
 
 describe("a server with a hostile or slow client", () => {
   it.live("closes a connection that announces a message that is too long, and serves other connections", () =>

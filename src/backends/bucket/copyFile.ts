@@ -11,10 +11,10 @@ import type { FileStat } from "../../model/Entry.ts"
 import { type Fault, ioError } from "../../model/Fault.ts"
 import { located } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import type { Commit } from "../../port/Backend.ts"
 import type { Handlers } from "../../port/Request.ts"
 import { sha256 } from "../../runtime/hash.ts"
 import { randomUUID } from "../../runtime/node.ts"
+import { runCommit } from "../writing.ts"
 import type { EntryAttributes } from "./attributes.ts"
 import {
   absent,
@@ -149,11 +149,10 @@ export const makeCopyFile = ({
       foreign: from.foreign
     }))
 
-  const commitOf = ({ how }: Copied): Commit => how?.commit ?? ((step) => step)
-
   const copyWhole = (request: Copied, from: ObjectHead & Source, isConditional: boolean): Effect.Effect<FileStat, Fault> => {
     const { mode, path, to } = request
-    return commitOf(request)(
+    return runCommit(
+      request.how?.commit,
       publish(to, mode, support.put && isConditional, (key, present, condition) =>
         Effect.gen(function* () {
           const labels = yield* labelsOf(request, from, present)
@@ -192,10 +191,9 @@ export const makeCopyFile = ({
                     finish(from, to, key, path, stored)
                   )
             )
-            return yield* commitOf(request)(completed)
+            return yield* runCommit(request.how?.commit, completed)
           }),
-        (upload, exit) =>
-          Exit.isSuccess(exit) ? Effect.void : Effect.ignore(Effect.timeoutOption(objects.abort(upload), "10 seconds"))
+        (upload, exit) => (Exit.isSuccess(exit) ? Effect.void : objects.abandon(upload))
       )
     })
   }

@@ -247,6 +247,8 @@ export interface Objects {
     form: TagForm
   ) => Effect.Effect<Stored, Fault>
   readonly abort: (upload: Upload) => Effect.Effect<void, Fault>
+  /** Aborts an upload, and ignores failures. Waits at most 10 seconds, because the caller has failed or was interrupted. */
+  readonly abandon: (upload: Upload) => Effect.Effect<void>
 }
 
 /** The source of a copy. */
@@ -271,6 +273,10 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
       return Number.isSafeInteger(sizeBytes) ? Effect.succeed(headOf(answer, sizeBytes)) : Effect.fail(malformed)
     })
 
+  /** Returns the value for a missing object. Fails if the answer 404 means another refusal, such as a missing bucket. */
+  const missingAs = <A>(answer: Answer, value: A): Effect.Effect<A, Fault> =>
+    Effect.catch(refused(answer), (fault) => (fault._tag === "NotFound" ? Effect.succeed(value) : Effect.fail(fault)))
+
   /** Finds out whether a write whose answer was lost was applied: if so, the object has the id of this write. */
   const settle = (key: string, writeId: string): Effect.Effect<Stored, Fault> =>
     Effect.map(head(key), (found): Stored => (found?.writeId === writeId ? { _tag: "Stored", etag: found.etag } : refusedWrite))
@@ -280,11 +286,7 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
     if (answer.status === 412 || answer.status === 409 || answer.status === 404) {
       // A store answers 404 to `If-Match` on a missing object, but also for a missing bucket.
       if (answer.isRepeated) return settle(key, writeId)
-      return answer.status === 404
-        ? Effect.catch(refused(answer), (fault) =>
-            fault._tag === "NotFound" ? Effect.succeed(refusedWrite) : Effect.fail(fault)
-          )
-        : Effect.succeed(refusedWrite)
+      return answer.status === 404 ? missingAs(answer, refusedWrite) : Effect.succeed(refusedWrite)
     }
     return refused(answer)
   }
@@ -314,6 +316,8 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
     const fault = faultOf({ code, message: textOf(error, "Message"), status })
     return { key: textOf(error, "Key"), fault, isTransient: isTransient(status) }
   }
+
+  const abort: Objects["abort"] = ({ id, key }) => Effect.asVoid(send({ method: "DELETE", key, query: { uploadId: id } }))
 
   return {
     head,
@@ -382,11 +386,7 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
         }),
         (answer): Effect.Effect<Part | undefined, Fault> => {
           if (answer.status === 412) return Effect.succeed(undefined)
-          if (answer.status === 404) {
-            return Effect.catch(refused(answer), (fault) =>
-              fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)
-            )
-          }
+          if (answer.status === 404) return missingAs(answer, undefined)
           if (answer.status !== 200) return refused(answer)
           return Effect.flatMap(parseXml(answer.body), (root) => {
             const etag = textOf(root, "ETag")
@@ -408,11 +408,7 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
         }),
         (answer): Effect.Effect<Got, Fault> => {
           if (answer.status === 412 || answer.status === 416) return Effect.succeed("changed" as const)
-          if (answer.status === 404) {
-            return Effect.catch(refused(answer), (fault) =>
-              fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)
-            )
-          }
+          if (answer.status === 404) return missingAs(answer, undefined)
           // A store may ignore the range, and send a small object whole.
           if (answer.status === 200 && offset === 0 && answer.body.length <= length) {
             return Effect.succeed({ head: headOf(answer, answer.body.length), bytes: answer.body })
@@ -519,6 +515,7 @@ export const make = ({ attempts, faultOf, pause, refused, send, sourceOf }: Clie
         (answer) => storedLate(answer, key, writeId, "CompleteMultipartUploadResult")
       )
     },
-    abort: ({ id, key }) => Effect.asVoid(send({ method: "DELETE", key, query: { uploadId: id } }))
+    abort,
+    abandon: (upload) => Effect.ignore(Effect.timeoutOption(abort(upload), "10 seconds"))
   }
 }

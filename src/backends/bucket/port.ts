@@ -26,6 +26,7 @@ import { Buffer, concatenate } from "../../runtime/buffer.ts"
 import { hasher, sha256 } from "../../runtime/hash.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
 import { isRoot, notALink, rootWriteFault } from "../faults.ts"
+import { collect, type Mode, runCommit } from "../writing.ts"
 import { defaultDirectoryMode, defaultFileMode, type EntryAttributes, linkBody, linkFault, linkSize } from "./attributes.ts"
 import { childOf, directoryKey, fileKey, isUnreachable } from "./keys.ts"
 import {
@@ -348,8 +349,6 @@ export const makePort = (settings: Settings): Backend => {
       ? Effect.map(Clock.currentTimeMillis, (modifiedMillis) => ({ mode: present?.attributes.mode, modifiedMillis }))
       : Effect.succeed({})
 
-  type Mode = "create" | "replace" | "append"
-
   /**
    * Runs a write that depends on the present object. `store` stores the new object if the condition is met. If another program
    * replaces the object first, repeats the write, at most `maxAttempts` times. Under a claim, fails with `overtaken` instead. The
@@ -437,20 +436,6 @@ export const makePort = (settings: Settings): Backend => {
         : Effect.flatMap(attributesAfter(present), (attributes) => putBytes(path, bytes, condition, key, attributes))
     )
 
-  const commitAtOnce: Commit = (step) => step
-
-  const collect = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Uint8Array, Fault | E, R> =>
-    Effect.suspend(() => {
-      const parts: Array<Uint8Array> = []
-      let length = 0
-      const all = Stream.runForEach(stream, (part): Effect.Effect<void, Fault> => {
-        length += part.length
-        parts.push(part.slice())
-        return length > sizes.append ? Effect.fail(tooLargeToAppend) : Effect.void
-      })
-      return Effect.map(all, () => concatenate(parts))
-    })
-
   /**
    * Writes a stream in parts of one size, with constant memory use. The object becomes visible when the upload is completed. A
    * failed or interrupted upload is aborted.
@@ -459,7 +444,7 @@ export const makePort = (settings: Settings): Backend => {
     path: FsPath,
     stream: Stream.Stream<Uint8Array, E, R>,
     mode: "create" | "replace",
-    commit: Commit
+    commit: Commit | undefined
   ): Effect.Effect<FileStat, Fault | E, R> =>
     Effect.suspend(() => {
       const hash = hasher()
@@ -515,27 +500,27 @@ export const makePort = (settings: Settings): Backend => {
         )
       const run = Effect.gen(function* () {
         yield* consumed
-        if (upload === undefined) return yield* commit(publishBytes(path, buffer.slice(0, filled), mode))
+        if (upload === undefined) return yield* runCommit(commit, publishBytes(path, buffer.slice(0, filled), mode))
         if (filled > 0) yield* sendPart
-        return yield* commit(completed(upload))
+        return yield* runCommit(commit, completed(upload))
       })
       return Effect.onExit(run, (exit) =>
-        Exit.isSuccess(exit) || upload === undefined
-          ? Effect.void
-          : Effect.ignore(Effect.timeoutOption(objects.abort(upload), "10 seconds"))
+        Exit.isSuccess(exit) || upload === undefined ? Effect.void : objects.abandon(upload)
       )
     })
 
   const write: Backend["write"] = (path, bytes, mode, how) => {
-    const commit = how?.commit ?? commitAtOnce
+    const commit = how?.commit
     if (isBytes(bytes)) {
       return Effect.suspend(() => {
         const content = bytes.slice()
-        return commit(publishBytes(path, content, mode))
+        return runCommit(commit, publishBytes(path, content, mode))
       })
     }
     return mode === "append"
-      ? Effect.flatMap(collect(bytes), (content) => commit(publishBytes(path, content, mode)))
+      ? Effect.flatMap(collect(bytes, sizes.append, tooLargeToAppend), (content) =>
+          runCommit(commit, publishBytes(path, content, mode))
+        )
       : writeStream(path, bytes, mode, commit)
   }
 

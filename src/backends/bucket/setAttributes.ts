@@ -67,10 +67,7 @@ export const makeSetAttributes = ({ hashOf, headOf, isDirectory, keyOf, linkOf, 
           const condition = support.complete ? matching(head) : noCondition
           return (yield* objects.complete(upload, parts, condition, support.form))._tag === "Stored"
         }),
-      (upload, exit) =>
-        Exit.isSuccess(exit) && exit.value
-          ? Effect.void
-          : Effect.ignore(Effect.timeoutOption(objects.abort(upload), "10 seconds"))
+      (upload, exit) => (Exit.isSuccess(exit) && exit.value ? Effect.void : objects.abandon(upload))
     )
 
   return (path: FsPath, changes: EntryAttributes): Effect.Effect<void, Fault> => {

@@ -110,8 +110,6 @@ export const gone: Fault = unavailable("the container has ended")
 
 export const random = (): string => randomBytes(12).toString("hex")
 
-const newName = (): string => `fs-algebra-${random()}`
-
 const encoder = new TextEncoder()
 
 const endTimeout = "3 seconds"
@@ -207,7 +205,7 @@ const start = Effect.fnUntraced(function* (
   { argsOf, check = Effect.void, settle }: StartOptions
 ): Effect.fn.Return<Container, Fault, Scope.Scope> {
   yield* check
-  const name = newName()
+  const name = `fs-algebra-${random()}`
   let code: number | undefined
   let isRefused = false
   // The engine removes an ended container itself, possibly after the engine's client has ended. Wait for this removal,

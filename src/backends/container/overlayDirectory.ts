@@ -14,8 +14,8 @@ import * as Identity from "../../runtime/processIdentity.ts"
 import { removeTree } from "../posix/changes.ts"
 import * as HostRoot from "../posix/confinement.ts"
 import { attempt } from "../posix/errors.ts"
-import { is as isFault, unavailable } from "../../model/Fault.ts"
-import type { Confined, Owner } from "../posix/place.ts"
+import { unavailable } from "../../model/Fault.ts"
+import { type Confined, type Owner, withPlace } from "../posix/place.ts"
 import { backend } from "../posix/port.ts"
 import { random } from "./lifecycle.ts"
 
@@ -46,10 +46,7 @@ const makeAccessible = (port: Backend, path: FsPath): Effect.Effect<void, Fault>
  */
 export const remove = (parent: string, name: string): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const confined = yield* Effect.acquireRelease(
-      attempt(() => HostRoot.open(parent)),
-      ({ close }) => Effect.sync(close)
-    )
+    const confined = yield* HostRoot.openScoped(parent)
     const path = fromSegments([name])
     const removeOnce = removeTree(confined, path)
     yield* Effect.catch(removeOnce, () =>
@@ -110,13 +107,8 @@ export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(functi
  * Changes the opened directory, even if its path now leads to another entry.
  */
 export const changeOwner = (confined: Confined, owner: Owner): Effect.Effect<void, Fault> =>
-  attempt(() => {
-    const place = confined.directory(root)
-    if (isFault(place)) return place
-    try {
-      if (place.stats.uid === 0) Fs.chownSync(place.directory, owner.uid, owner.gid)
-    } finally {
-      place.release()
-    }
-    return undefined
-  })
+  attempt(() =>
+    withPlace(confined.directory(root), ({ directory, stats }) => {
+      if (stats.uid === 0) Fs.chownSync(directory, owner.uid, owner.gid)
+    })
+  )

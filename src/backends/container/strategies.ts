@@ -1,5 +1,5 @@
 /** The two strategies for storing and serving the files of a container. */
-import { is as isFault, unavailable } from "../../model/Fault.ts"
+import { unavailable } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as FsError from "../../model/FsError.ts"
@@ -11,7 +11,7 @@ import { makeRelativeTargets } from "../../port/absoluteLinks.ts"
 import * as Workers from "../../runtime/workerPool.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import { attempt } from "../posix/errors.ts"
-import { type Confined, isSameFile, lstatEntry, type Owner } from "../posix/place.ts"
+import { type Confined, isSameFile, lstatEntry, type Owner, withPlace } from "../posix/place.ts"
 import { backend } from "../posix/port.ts"
 import * as PosixRoot from "../posix/root.ts"
 import * as CommandLine from "./commandLine.ts"
@@ -52,17 +52,13 @@ const ownerOf = ({ user }: Plan, caller: Caller): Owner | undefined =>
 const directoryMoved: Fault = unavailable("the shared directory has been moved or replaced, so no container was started")
 
 const checkDirectory = (confined: Confined, directory: string): Effect.Effect<void, Fault> =>
-  attempt(() => {
-    const place = confined.directory(FsPath.root)
-    if (isFault(place)) return place
-    try {
+  attempt(() =>
+    withPlace(confined.directory(FsPath.root), ({ stats }) => {
       const found = lstatEntry(directory)
-      const isSame = OpenRoots.resolvePath(directory) === directory && found !== undefined && isSameFile(found, place.stats)
+      const isSame = OpenRoots.resolvePath(directory) === directory && found !== undefined && isSameFile(found, stats)
       return isSame ? undefined : directoryMoved
-    } finally {
-      place.release()
-    }
-  })
+    })
+  )
 
 /** Resolves absolute symlink targets as in the container, where the files are below `workdir`. */
 const withContainerLinks = (port: Backend, workdir: string): Backend => ({

@@ -31,7 +31,8 @@ import {
   isSameFile,
   lstatEntry,
   O_PATH,
-  retryChanged
+  retryChanged,
+  withPlace
 } from "./place.ts"
 import { type Hardlinks, inParent, isRefusedHardLink, kindOf } from "./read.ts"
 
@@ -136,23 +137,15 @@ const setAt = (confined: Confined, at: HostPath, values: AttributeValues, hardli
   }
 }
 
-const setRoot = (confined: Confined, values: AttributeValues): Fault | undefined => {
-  const place = confined.directory(root)
-  if (isFault(place)) return place
-  try {
-    return setByAlias(place.directory, place.stats, values)
-  } finally {
-    place.release()
-  }
-}
-
 export const setAttributes = (
   confined: Confined,
   path: FsPath,
   values: AttributeValues,
   hardlinks: Hardlinks
 ): Fault | undefined => {
-  if (path === root) return setRoot(confined, values)
+  if (path === root) {
+    return withPlace(confined.directory(root), (place) => setByAlias(place.directory, place.stats, values))
+  }
   const fault = inParent(confined, path, (place, segment) => setAt(confined, place.at(segment), values, hardlinks))
   return fault && notFoundBelowFile(fault)
 }
@@ -194,15 +187,10 @@ export const remove = (confined: Confined, path: FsPath): Fault | undefined => {
   return fault && notFoundBelowFile(fault)
 }
 
-const removeLeftoversIn = (place: HostDirectory, segment: string): boolean => {
-  const directory = place.openChild(segment)
-  if (isFault(directory)) return false
-  try {
-    return listSync(directory).every(({ name }) => removeLeftover(directory, name))
-  } finally {
-    directory.release()
-  }
-}
+const removeLeftoversIn = (place: HostDirectory, segment: string): boolean =>
+  withPlace(place.openChild(segment), (directory) =>
+    listSync(directory).every(({ name }) => removeLeftover(directory, name))
+  ) === true
 
 const notEmptyCodes = new Set(["ENOTEMPTY", "EEXIST"])
 
@@ -233,7 +221,7 @@ const replaceDirectory = (from: RenameEnd, to: RenameEnd): Fault | undefined => 
 }
 
 const replaceEntry = (from: RenameEnd, source: Fs.Stats, to: RenameEnd, target: Fs.Stats): Fault | undefined => {
-  const fault = kindFault(source, target)
+  const fault = kindFault(source.isDirectory(), target.isDirectory())
   if (fault !== undefined) return fault
   if (source.isDirectory()) return replaceDirectory(from, to)
   if (!isSameFile(source, target)) return renameEnds(from, to)

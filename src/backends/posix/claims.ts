@@ -23,7 +23,7 @@ import * as Installation from "../../runtime/installation.ts"
 import { Fs, join } from "../../runtime/node.ts"
 import * as ProcessLock from "../../runtime/processLock.ts"
 import { attempt } from "./errors.ts"
-import type { Confined, HostDirectory } from "./place.ts"
+import { type Confined, type HostDirectory, withPlace } from "./place.ts"
 
 const maxWaitMillis = 30_000
 const markAfterMillis = 250
@@ -153,13 +153,8 @@ const claimPathOf = (confined: Confined, path: FsPath): string | Fault | undefin
   const all = claimsDirectory()
   if (all === undefined) return undefined
   sweepOnce(all)
-  const above = confined.directory(parent(path))
-  if (isFault(above)) return above._tag === "NotFound" || above._tag === "NotADirectory" ? undefined : above
-  try {
-    return directoryOf(all, above, name(path))
-  } finally {
-    above.release()
-  }
+  const found = withPlace(confined.directory(parent(path)), (above) => directoryOf(all, above, name(path)))
+  return isFault(found) && (found._tag === "NotFound" || found._tag === "NotADirectory") ? undefined : found
 }
 
 /**

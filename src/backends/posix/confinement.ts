@@ -3,13 +3,15 @@
  * directory.
  */
 import { directoriesKeepChanging, filesystemClosed, rootGone } from "../faults.ts"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import { codeOf } from "../../model/realms.ts"
 import type { Info } from "../../port/Backend.ts"
 import { closeQuietly } from "../../runtime/host.ts"
 import { Fs, readLinkBytes } from "../../runtime/node.ts"
-import { onExhausted } from "./errors.ts"
+import { attempt, onExhausted } from "./errors.ts"
 import { is as isFault, notADirectory, notFound } from "../../model/Fault.ts"
 import {
   below,
@@ -462,6 +464,13 @@ export const open = (directory: string, confinement: Level = level()): Confined 
     throw error
   }
 }
+
+/** Opens an existing directory as a root until the scope closes. */
+export const openScoped = (directory: string): Effect.Effect<Confined, Fault, Scope.Scope> =>
+  Effect.acquireRelease(
+    attempt(() => open(directory)),
+    ({ close }) => Effect.sync(close)
+  )
 
 const swapCase = (name: string): string =>
   name.replace(/[a-z]/gi, (letter) => (letter < "a" ? letter.toLowerCase() : letter.toUpperCase()))

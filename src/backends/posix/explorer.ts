@@ -36,7 +36,7 @@ import { attempt, isExhausted, onExhausted, releaseReserves } from "./errors.ts"
 import { faultOf } from "../../runtime/host.ts"
 import { is as isFault, notFound } from "../../model/Fault.ts"
 import { makeTreeSearcher } from "./trees.ts"
-import { childOf, type Confined, type HostDirectory, isPlainText, maxAttempts } from "./place.ts"
+import { childOf, type Confined, type HostDirectory, isPlainText, maxAttempts, withPlace } from "./place.ts"
 
 // Searches files of open directories in worker threads.
 //
@@ -283,12 +283,7 @@ const makeHostExplorer = <V extends Visit>(
   let wake: (() => void) | undefined
   let onIdle: (() => void) | undefined
 
-  const closed = (): Fault | undefined => {
-    const top = confined.directory(root)
-    if (isFault(top)) return top
-    top.release()
-    return undefined
-  }
+  const closed = (): Fault | undefined => withPlace(confined.directory(root), () => undefined)
 
   const releaseHeld = (visit: Visit, heldDirectory: HeldDirectory): void => {
     held.delete(visit)

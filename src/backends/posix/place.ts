@@ -10,6 +10,7 @@
 import { directoriesKeepChanging } from "../faults.ts"
 import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
+import { is as isFault } from "../../model/Fault.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { codeOf } from "../../model/realms.ts"
 import type { Child, Info } from "../../port/Backend.ts"
@@ -84,6 +85,16 @@ export interface HostDirectory {
   open(): number
   release(): void
   isCleared: boolean
+}
+
+/** Uses a directory, and then releases it. Returns a fault instead of a directory unchanged. */
+export const withPlace = <A>(place: HostDirectory | Fault, use: (place: HostDirectory) => A | Fault): A | Fault => {
+  if (isFault(place)) return place
+  try {
+    return use(place)
+  } finally {
+    place.release()
+  }
 }
 
 export interface Owner {

@@ -19,8 +19,9 @@ import * as Stream from "effect/Stream"
 import * as Host from "../../runtime/host.ts"
 import { awaitCall, closeQuietly, faultOf, type Start } from "../../runtime/host.ts"
 import { Fs } from "../../runtime/node.ts"
+import type { Content } from "../writing.ts"
 import { attempt } from "./errors.ts"
-import { type Confined, type HostDirectory, lstatEntry, retryChanged } from "./place.ts"
+import { type Confined, type HostDirectory, lstatEntry, retryChanged, withPlace } from "./place.ts"
 
 // Reads and writes bytes of open files.
 //
@@ -43,7 +44,7 @@ type Done = (error: Error | null, count: number) => void
  * The disk calls that transfer bytes. The position `null` means the position of the descriptor, or the end of a file that
  * was opened for appending.
  */
-interface TransferCalls {
+export interface TransferCalls {
   readonly readSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number) => number
   readonly read: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number, done: Done) => void
   readonly writeSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number | null) => number
@@ -140,7 +141,7 @@ export const copyBlocks = (
   })
 
 export const writeContent = <E, R>(
-  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  content: Content<E, R>,
   write: (bytes: Uint8Array) => Effect.Effect<void, Fault>
 ): Effect.Effect<void, Fault | E, R> =>
   isBytes(content)
@@ -197,30 +198,12 @@ export const inParent = <A>(
   confined: Confined,
   path: FsPath,
   use: (place: HostDirectory, segment: string) => A | Fault
-): A | Fault => {
-  const place = confined.directory(parent(path))
-  if (isFault(place)) return place
-  try {
-    return use(place, name(path))
-  } finally {
-    place.release()
-  }
-}
-
-const rootStats = (confined: Confined): Fs.Stats | Fault => {
-  const place = confined.directory(root)
-  if (isFault(place)) return place
-  try {
-    return place.stats
-  } finally {
-    place.release()
-  }
-}
+): A | Fault => withPlace(confined.directory(parent(path)), (place) => use(place, name(path)))
 
 export const stat = (confined: Confined, path: FsPath): FileStat | undefined | Fault => {
   const found =
     path === root
-      ? rootStats(confined)
+      ? withPlace(confined.directory(root), ({ stats }) => stats)
       : inParent(confined, path, (place, segment) => lstatEntry(place.at(segment)) ?? notFound)
   if (!isFault(found)) return toStat(path, found)
   return notFoundBelowFile(found)._tag === "NotFound" ? undefined : found

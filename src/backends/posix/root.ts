@@ -20,7 +20,7 @@ import {
 } from "../hostRoot.ts"
 import * as HostRoot from "./confinement.ts"
 import { attempt } from "./errors.ts"
-import type { Confined } from "./place.ts"
+import { type Confined, withPlace } from "./place.ts"
 import { backend as portOf } from "./port.ts"
 
 /** The levels of confinement, from the weakest to the strongest. */
@@ -96,26 +96,16 @@ export const open = (backend: string, options: HostOptions): Effect.Effect<Confi
   )
 
 const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
-  Effect.map(
-    Effect.acquireRelease(
-      attempt(() => HostRoot.open(root)),
-      ({ close }) => Effect.sync(close)
-    ),
-    (confined) => portOf(confined, { root })
-  )
+  Effect.map(HostRoot.openScoped(root), (confined) => portOf(confined, { root }))
 
 /** Returns the device and the inode of the opened root, and the real path to which the text of the root now leads. */
 const identify = (confined: Confined, root: string): Effect.Effect<{ path: string; device: string; inode: string }, Fault> =>
-  attempt(() => {
-    const place = confined.directory(top)
-    if (isFault(place)) return place
-    try {
+  attempt(() =>
+    withPlace(confined.directory(top), (place) => {
       const { dev, ino } = Fs.statSync(place.directory, { bigint: true })
       return { path: Fs.realpathSync.native(root), device: String(dev), inode: String(ino) }
-    } finally {
-      place.release()
-    }
-  })
+    })
+  )
 
 export const recoverTransactions = (
   backend: string,

@@ -4,18 +4,13 @@ import { is as isFault } from "../../model/Fault.ts"
 import type { TreePlace } from "../../model/treeSearch.ts"
 import type { TreeReading, TreeSearcher, Visit } from "../../port/explorer.ts"
 import type { ProcessSearch, SearchProcesses } from "../../runtime/searchProcesses.ts"
-import { type Confined, hostPath, mayBeLossy } from "./place.ts"
+import { type Confined, hostPath, mayBeLossy, withPlace } from "./place.ts"
 
 /** Returns the device and inode of a directory, or `undefined` if it cannot be opened or the filesystem is closed. */
 const identityOf = (confined: Confined, path: FsPath): { readonly device: number; readonly inode: number } | undefined => {
   try {
-    const place = confined.directory(path)
-    if (isFault(place)) return undefined
-    try {
-      return { device: place.stats.dev, inode: place.stats.ino }
-    } finally {
-      place.release()
-    }
+    const found = withPlace(confined.directory(path), ({ stats }) => ({ device: stats.dev, inode: stats.ino }))
+    return isFault(found) ? undefined : found
   } catch {
     return undefined
   }

@@ -6,6 +6,7 @@
  *
  * If changes arrive faster than they are read, the changes of each path are merged into one.
  */
+import { notFoundBelowFile } from "../faults.ts"
 import { ioError, is as isFault, notFound } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -19,7 +20,7 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { children, isSmall, listSync, openDirectory } from "./entries.ts"
 import { attempt } from "./errors.ts"
 import { faultOf } from "../../runtime/host.ts"
-import { type Confined, type HostDirectory, lstatEntry } from "./place.ts"
+import { type Confined, type HostDirectory, lstatEntry, withPlace } from "./place.ts"
 import { inParent } from "./read.ts"
 
 interface Watched {
@@ -53,9 +54,8 @@ const isVisible = (name: string): boolean => parse(name) === name && !TemporaryN
 const inodeOf = (stats: Fs.Stats): number | undefined => (stats.isDirectory() ? stats.ino : undefined)
 
 const findGoneFault = (confined: Confined, path: FsPath, place: HostDirectory): Fault | undefined => {
-  const now = openDirectory(confined, path)
-  if (!isFault(now)) now.release()
-  else return now._tag === "NotADirectory" ? notFound : now
+  const fault = withPlace(openDirectory(confined, path), () => undefined)
+  if (fault !== undefined) return notFoundBelowFile(fault)
   return place.isSame() ? undefined : notFound
 }
 

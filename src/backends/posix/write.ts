@@ -10,6 +10,7 @@ import type { Commit, NewEntry } from "../../port/Backend.ts"
 import { closeQuietly, unlinkQuietly } from "../../runtime/host.ts"
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
+import { type Content, type Mode, runCommit } from "../writing.ts"
 import { makeDirectory, setByAlias, setByName } from "./changes.ts"
 import { removeLeftoversOnce } from "./entries.ts"
 import { attempt } from "./errors.ts"
@@ -20,7 +21,8 @@ import {
   type HostPath,
   isSameFile,
   lstatEntry,
-  retryChanged
+  retryChanged,
+  withPlace
 } from "./place.ts"
 import {
   copyBlocks,
@@ -54,8 +56,6 @@ interface Staged {
   stat: FileStat | undefined
   isPublished: boolean
 }
-
-export type Mode = "create" | "replace" | "append"
 
 const { O_APPEND, O_CREAT, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDWR, O_WRONLY } = Fs.constants
 
@@ -225,11 +225,6 @@ const finishedStat = (staged: Staged, path: FsPath, old: Fs.Stats | undefined): 
   return toStat(path, Fs.fstatSync(staged.descriptor))
 }
 
-export const runCommit = <A, E, R>(
-  commit: Commit | undefined,
-  publishing: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | Fault, R> => (commit === undefined ? publishing : commit(publishing))
-
 const makeUnconfirmed = (fault: Fault): Fault => ({
   ...ioError(
     "the change was made, but the disk did not confirm that it would survive a machine crash",
@@ -253,7 +248,7 @@ export const flushName = (confined: Confined, path: FsPath, durability: Durabili
 export const replaceFile = <E, R>(
   confined: Confined,
   path: FsPath,
-  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  content: Content<E, R>,
   mode: "create" | "replace",
   durability: Durability,
   commit: Commit | undefined
@@ -400,7 +395,7 @@ const appendStream = <E, R>(
 export const append = <E, R>(
   confined: Confined,
   path: FsPath,
-  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  content: Content<E, R>,
   hardlinks: Hardlinks,
   durability: Durability,
   commit: Commit | undefined
@@ -465,15 +460,9 @@ const makeFile = (confined: Confined, path: FsPath, bytes: Uint8Array, mode: num
 
 /** Sets the mode of a new directory. Returns false if another process has replaced it with another kind of entry. */
 const setModeOfNew = (confined: Confined, place: HostDirectory, segment: string, mode: number): boolean => {
-  const made = place.openChild(segment)
-  if (isFault(made)) return false
-  try {
-    const set = confined.descriptorPath === undefined ? setByName : setByAlias
-    set(made.directory, made.stats, { mode })
-  } finally {
-    made.release()
-  }
-  return true
+  const set = confined.descriptorPath === undefined ? setByName : setByAlias
+  const outcome = withPlace(place.openChild(segment), ({ directory, stats }) => set(directory, stats, { mode }))
+  return !isFault(outcome)
 }
 
 const makeWithMode = (confined: Confined, path: FsPath, mode: number | undefined): boolean | Fault => {

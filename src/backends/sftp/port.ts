@@ -26,6 +26,7 @@ import {
   fileClosed,
   intoItself,
   isRoot,
+  kindFault,
   linkMode,
   notALink,
   notFoundBelowFile,
@@ -346,9 +347,8 @@ export const makePort = (settings: PortSettings): Backend => {
             } else {
               if (!replace) return yield* Effect.fail(alreadyExists)
               if (from === to) return
-              if ((kindOf(target.found) === "directory") !== isDirectory) {
-                return yield* Effect.fail(isDirectory ? notADirectory : notAFile)
-              }
+              const fault = kindFault(isDirectory, kindOf(target.found) === "directory")
+              if (fault !== undefined) return yield* Effect.fail(fault)
               yield* moveOver(session, source.at, target.at, isDirectory)
               if (yield* isUnmoved(session, source)) return yield* Effect.fail(notMoved)
             }

@@ -17,6 +17,7 @@ import { isBytes } from "../../model/realms.ts"
 import type { Commit } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { below } from "../posix/place.ts"
+import { type Content, runCommit } from "../writing.ts"
 import * as Calls from "./calls.ts"
 import { unsure } from "./link.ts"
 import {
@@ -34,8 +35,6 @@ import {
 } from "./place.ts"
 import { Lost, Refused, type Session } from "./session.ts"
 import { type Attributes, OpenFlag, StatusCode } from "./wire.ts"
-
-type Content<E, R> = Uint8Array | Stream.Stream<Uint8Array, E, R>
 
 interface Staged {
   readonly session: Session
@@ -444,8 +443,6 @@ const publish = (
   return Effect.mapError(attempt(staged.session, false, maxReconnections), faultOf)
 }
 
-const commitAtOnce: Commit = (step) => step
-
 /** Converts a lost connection to a fault that is not repeated, because a stream cannot be read again. */
 const onceOnly = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, Lost> | Fault, R> =>
   Effect.mapError(effect, (failure) => (failure instanceof Lost ? streamLost : failure) as Exclude<E, Lost> | Fault)
@@ -458,7 +455,7 @@ export const replaceFile = <E, R>(
   path: FsPath,
   content: Content<E, R>,
   mode: "create" | "replace",
-  commit: Commit = commitAtOnce
+  commit: Commit | undefined
 ): Effect.Effect<FileStat, Fault | Refused | E, R> =>
   site.link.run((session) => {
     const written = Effect.flatMap(placeOf(session, site, path), (place) =>
@@ -467,7 +464,7 @@ export const replaceFile = <E, R>(
         withStaged(site, session, path, place.found, (staged) =>
           Effect.gen(function* () {
             yield* fill(site, staged, content)
-            return yield* commit(Effect.flatMap(publish(site, staged, path, mode), published))
+            return yield* runCommit(commit, Effect.flatMap(publish(site, staged, path, mode), published))
           })
         )
       )
@@ -573,7 +570,7 @@ const appendBytes = (site: Site, path: FsPath, bytes: Uint8Array): Effect.Effect
         Effect.map(placeOf(session, site, path), (place) => [place, session.maxWrite] as const)
       )
       if (place.found === undefined) {
-        return yield* Effect.catch(replaceFile<never, never>(site, path, bytes, "create"), (failure) =>
+        return yield* Effect.catch(replaceFile<never, never>(site, path, bytes, "create", undefined), (failure) =>
           failure._tag === "AlreadyExists" && left > 0 ? attempt(left - 1) : Effect.fail(failure)
         )
       }
@@ -599,7 +596,7 @@ const appendStream = <E, R>(
   site: Site,
   path: FsPath,
   content: Stream.Stream<Uint8Array, E, R>,
-  commit: Commit
+  commit: Commit | undefined
 ): Effect.Effect<FileStat, Fault | Refused | E, R> =>
   site.link.run((session) =>
     onceOnly(
@@ -617,7 +614,8 @@ const appendStream = <E, R>(
               return !isOnly
             })
             const length = yield* writeBatches(site, staged, batches, spare)
-            return yield* commit(
+            return yield* runCommit(
+              commit,
               length === 0
                 ? appendBytes(site, path, small ?? new Uint8Array())
                 : appendByCopy(site, path, (now, target, offset) =>
@@ -639,6 +637,6 @@ export const append = <E, R>(
   site: Site,
   path: FsPath,
   content: Content<E, R>,
-  commit: Commit = commitAtOnce
+  commit: Commit | undefined
 ): Effect.Effect<FileStat, Fault | Refused | E, R> =>
-  isBytes(content) ? commit(appendBytes(site, path, content)) : appendStream(site, path, content, commit)
+  isBytes(content) ? runCommit(commit, appendBytes(site, path, content)) : appendStream(site, path, content, commit)

@@ -1,7 +1,7 @@
 /**
  * The calls to a Windows disk. Transfers of at most `maxSyncBytes` are synchronous; larger transfers use the thread pool.
  */
-import { makeTransfers, type Transfers } from "../posix/read.ts"
+import { makeTransfers, type TransferCalls, type Transfers } from "../posix/read.ts"
 import type * as Effect from "effect/Effect"
 import type * as NodeFs from "node:fs"
 import type { Fault } from "../../model/FsError.ts"
@@ -22,9 +22,7 @@ export type WindowsStats = Pick<
 
 export type WindowsEntry = Pick<NodeFs.Dirent, "name" | "isFile" | "isDirectory" | "isSymbolicLink">
 
-type Done = (error: Error | null, count: number) => void
-
-export interface WindowsDisk {
+export interface WindowsDisk extends TransferCalls {
   /** Returns `undefined` if the path does not exist or lies below a file. */
   readonly lstatSync: (
     path: string,
@@ -41,19 +39,7 @@ export interface WindowsDisk {
 
   readonly openSync: (path: string, flags: number, mode?: number) => number
   readonly closeSync: (descriptor: number) => void
-  readonly readSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number) => number
-  /** `position` is null if the file was opened to append. */
-  readonly writeSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number | null) => number
   readonly ftruncateSync: (descriptor: number, length: number) => void
-  readonly read: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number, done: Done) => void
-  readonly write: (
-    descriptor: number,
-    bytes: Uint8Array,
-    at: number,
-    length: number,
-    position: number | null,
-    done: Done
-  ) => void
   readonly fsync: (descriptor: number, done: (error: Error | null) => void) => void
 
   readonly mkdirSync: (path: string) => void

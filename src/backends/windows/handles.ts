@@ -88,13 +88,6 @@ const openToRead = (walker: Walker, path: FsPath): Opened | Fault => {
   return isFault(opened) ? notFoundBelowFile(opened) : opened
 }
 
-export const open = (walker: Walker, handles: Handles, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> =>
-  handles.open(
-    path,
-    (stats) => toStat(path, stats),
-    () => openToRead(walker, path)
-  )
-
 export const readSmall = (walker: Walker, path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined, Fault> =>
   attempt(() => {
     const opened = openToRead(walker, path)
@@ -198,11 +191,7 @@ interface Reader {
 export type BlockingReaders = { readonly file: WindowsStats } | { readonly directory: FsPath }
 
 export interface Handles {
-  readonly open: (
-    path: FsPath,
-    stat: (stats: WindowsStats) => FileStat,
-    open: () => Opened | Fault
-  ) => Effect.Effect<Handle, Fault, Scope.Scope>
+  readonly open: (path: FsPath) => Effect.Effect<Handle, Fault, Scope.Scope>
   readonly has: (blocking: BlockingReaders) => boolean
   readonly release: (blocking: BlockingReaders) => Effect.Effect<void, Fault>
   readonly updatePaths: (from: FsPath, to: FsPath) => void
@@ -371,19 +360,22 @@ export const make = (walker: Walker): Handles => {
   })
 
   return {
-    open: (path, stat, open) =>
+    open: (path) =>
       // Retry the whole acquisition, so that the wait for the file is interruptible.
       retryTransient(
         Effect.map(
           Effect.acquireRelease(
-            Effect.map(attemptOnce(open), ({ descriptor, stats }): Reader => {
-              const reader = { path, stats, size: Number(stats.size), source: leaseOf(descriptor), isClosed: false }
-              readers.add(reader)
-              return reader
-            }),
+            Effect.map(
+              attemptOnce(() => openToRead(walker, path)),
+              ({ descriptor, stats }): Reader => {
+                const reader = { path, stats, size: Number(stats.size), source: leaseOf(descriptor), isClosed: false }
+                readers.add(reader)
+                return reader
+              }
+            ),
             (reader) => Effect.sync(() => close(reader))
           ),
-          (reader) => handleOf(reader, stat(reader.stats))
+          (reader) => handleOf(reader, toStat(path, reader.stats))
         )
       ),
     has: (blocking) => {

@@ -186,7 +186,7 @@ const replaceEntry = (
   to: PathEntry
 ): Fault | undefined => {
   const target = to.stats!
-  const fault = kindFault(source, target)
+  const fault = kindFault(source.isDirectory(), target.isDirectory())
   if (fault !== undefined) return fault
   // The new entry keeps the case of the replaced name.
   const at = to.place.at(walker.nameOf(to.place, to.name))

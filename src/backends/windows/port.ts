@@ -119,7 +119,7 @@ export const backend = (walker: Walker, options: WindowsHostOptions): Backend =>
     },
     stat: (path) => attempt(() => File.stat(walker, path)),
     list: (path) => File.list(walker, path, maySweep),
-    open: (path) => File.open(walker, handles, path),
+    open: handles.open,
     write: (path, content, mode, how) =>
       path === root
         ? Effect.fail(rootWriteFault(mode))

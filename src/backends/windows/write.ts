@@ -23,7 +23,8 @@ import {
   type Progress,
   writeContent
 } from "../posix/read.ts"
-import { linkNew, type Mode, runCommit } from "../posix/write.ts"
+import { linkNew } from "../posix/write.ts"
+import { type Content, type Mode, runCommit } from "../writing.ts"
 import { closeQuietly, flush, transfersOf, unlinkQuietly, type WindowsDisk, type WindowsStats } from "./disk.ts"
 import { attempt, attemptOnce, isInUse, retryTransient } from "./errors.ts"
 import { type BlockingReaders, type Handles, kindOf, type Opened, openFile, toStat } from "./handles.ts"
@@ -35,8 +36,6 @@ interface Writer {
   readonly handles: Handles
   readonly durability: Durability
 }
-
-type Content<E, R> = Uint8Array | Stream.Stream<Uint8Array, E, R>
 
 const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY } = Fs.constants
 

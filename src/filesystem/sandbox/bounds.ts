@@ -74,9 +74,6 @@ const stdinViolation = (stdin: string): Violation => {
     : undefined
 }
 
-const timeoutViolation = (seconds: number): Violation =>
-  Number.isNaN(seconds) ? ["timeout_seconds", "it must be a number"] : undefined
-
 export interface CommandRequest {
   readonly command?: ReadonlyArray<string> | undefined
   readonly env?: Readonly<Record<string, string>> | undefined
@@ -112,7 +109,7 @@ export const checkCommand = (
     (env && variablesViolation(env)) ??
     (cwd === undefined ? undefined : directoryViolation(cwd)) ??
     (stdin === undefined ? undefined : stdinViolation(stdin)) ??
-    (seconds === undefined ? undefined : timeoutViolation(seconds))
+    (Number.isNaN(seconds) ? (["timeout_seconds", "it must be a number"] as const) : undefined)
   return violation && new InvalidArgument({ operation: tool, path: cwd ?? root, argument: violation[0], detail: violation[1] })
 }
 

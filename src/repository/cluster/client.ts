@@ -7,10 +7,10 @@ import * as Stream from "effect/Stream"
 import type * as Sharding from "effect/cluster/Sharding"
 import { RpcClientDefect, RpcClientError } from "effect/rpc/RpcClientError"
 import { type Algebra, Filesystem, make as makeAlgebra } from "../../filesystem/Filesystem.ts"
-import { type BackendError, type FsError, type Fault, InvalidArgument, promote, Unavailable } from "../../model/FsError.ts"
+import { type BackendError, type FsError, InvalidArgument } from "../../model/FsError.ts"
 import * as Connection from "../../remote/connection.ts"
 import * as Port from "../../remote/port.ts"
-import { type Info, version } from "../../remote/protocol.ts"
+import type { Info } from "../../remote/protocol.ts"
 import * as Searches from "../../remote/searches.ts"
 import { elapsedMillis } from "../../runtime/elapsed.ts"
 import { isWorkspaceName } from "../stores/heads.ts"
@@ -60,13 +60,6 @@ const orMoved = <E>(cause: Cause.Cause<E>): Cause.Cause<E | RpcClientError> =>
 /** Copies the bytes of a request. A runner in this process would keep the bytes, and their owner may change them later. */
 const withOwnBytes = (payload: object): object =>
   "bytes" in payload ? { ...payload, bytes: new Uint8Array(payload.bytes as Uint8Array) } : payload
-
-const toBackendError = (fault: Fault): BackendError => {
-  const error = promote(fault, operation, "")
-  return error._tag === "IoError" || error._tag === "Timeout" || error._tag === "Unavailable"
-    ? error
-    : new Unavailable({ operation, path: "", detail: `the runner refused the client: ${error.message}` })
-}
 
 export const client = (
   workspace: string,
@@ -160,11 +153,7 @@ export const client = (
       timeout: options.timeout ?? "45 seconds",
       isShared: true
     })
-    const info = yield* Effect.mapError(connection.hello, toBackendError)
-    if (info.version !== version) {
-      const detail = `the runner speaks version ${info.version} of the protocol, and this client speaks version ${version}; use the same version of fs-algebra on both sides`
-      return yield* new Unavailable({ operation, path: "", detail })
-    }
+    const info = yield* Connection.greet(connection, operation, "runner")
     return Searches.make(connection, makeAlgebra(Port.make(connection, info)))
   })
 

@@ -24,7 +24,7 @@ export const versionOf = (content: Content): string => {
 }
 
 /** Visits the chunks that overlap a range, in order. */
-const forEachChunk = (
+export const forEachChunk = (
   objects: Objects,
   content: Extract<Content, { _tag: "Chunks" }>,
   from: number,

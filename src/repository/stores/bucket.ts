@@ -129,7 +129,7 @@ const makeBlobs = ({ objects, prefix, support }: OpenObjects) => {
           yield* settled(what)(yield* answer(what)(objects.complete(upload, parts, noCondition, support.form)))
         }).pipe(
           restore,
-          Effect.onError(() => Effect.ignore(objects.abort(upload)))
+          Effect.onError(() => objects.abandon(upload))
         )
       )
     )
@@ -151,10 +151,7 @@ const makeBlobs = ({ objects, prefix, support }: OpenObjects) => {
               (bytes) => bytes && new Uint8Array(bytes)
             )
       ),
-    has: (hashes) =>
-      Effect.map(answer("has")(Effect.forEach(hashes, (hash) => objects.head(top + hash), { concurrency })), (found) =>
-        hashes.filter((_, n) => found[n] !== undefined)
-      ),
+    has: (hashes) => Effect.filter(hashes, (hash) => Effect.map(sizeOf(hash), (size) => size !== undefined), { concurrency }),
     delete: (hashes) =>
       answer("delete of blobs")(
         Effect.forEach(hashes, (hash) => objects.remove(top + hash, noCondition, support.form), { concurrency, discard: true })
@@ -162,18 +159,18 @@ const makeBlobs = ({ objects, prefix, support }: OpenObjects) => {
     deleteOlder: (hashes, millis) =>
       Effect.map(
         answer("delete of old blobs")(
-          Effect.forEach(
+          Effect.filter(
             hashes,
             (hash) =>
               Effect.flatMap(objects.head(top + hash), (found) =>
                 found === undefined || (found.modifiedMillis ?? 0) >= millis
-                  ? Effect.succeed(0)
-                  : Effect.as(objects.remove(top + hash, noCondition, support.form), 1)
+                  ? Effect.succeed(false)
+                  : Effect.as(objects.remove(top + hash, noCondition, support.form), true)
               ),
             { concurrency }
           )
         ),
-        (deleted) => deleted.reduce((sum, one) => sum + one, 0)
+        (deleted) => deleted.length
       ),
     list: Stream.map(keysBelow(objects, "list of the blobs", top), ({ modifiedMillis, name }) => ({
       hash: name,

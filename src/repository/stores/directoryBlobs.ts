@@ -30,6 +30,8 @@ export const make = ({ attempt, fsync, publishNow, syncNames, withDraft }: Place
     return stats !== undefined
   }
 
+  const statOf = (hash: string) => (hasFolder(hash) ? Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) : undefined)
+
   const opened = <A>(
     what: string,
     hash: string,
@@ -135,10 +137,7 @@ export const make = ({ attempt, fsync, publishNow, syncNames, withDraft }: Place
 
   const putSlowly = (what: string, hash: string, bytes: Uint8Array): Effect.Effect<void, StoreError> =>
     Effect.gen(function* () {
-      const exists = yield* attempt(
-        what,
-        () => hasFolder(hash) && Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) !== undefined
-      )
+      const exists = yield* attempt(what, () => statOf(hash) !== undefined)
       if (!exists || !(yield* refresh(what, hash, bytes))) {
         yield* withDraft(
           what,
@@ -188,7 +187,7 @@ export const make = ({ attempt, fsync, publishNow, syncNames, withDraft }: Place
       }),
     sizeOf: (hash) =>
       attempt(`look at the blob ${hash}`, () => {
-        const stats = hasFolder(hash) ? Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) : undefined
+        const stats = statOf(hash)
         return stats?.isFile() === true ? stats.size : undefined
       }),
     get: (hash, range) => {
@@ -204,7 +203,7 @@ export const make = ({ attempt, fsync, publishNow, syncNames, withDraft }: Place
         for (let at = 0; at < hashes.length; at += batch) {
           yield* attempt("has", () => {
             for (const hash of hashes.slice(at, at + batch)) {
-              if (hasFolder(hash) && Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false })?.isFile() === true) found.push(hash)
+              if (statOf(hash)?.isFile() === true) found.push(hash)
             }
           })
           yield* Effect.yieldNow
@@ -232,7 +231,7 @@ export const make = ({ attempt, fsync, publishNow, syncNames, withDraft }: Place
         let count = 0
         for (const hash of hashes) {
           yield* attempt(`delete of the blob ${hash}`, () => {
-            const stats = hasFolder(hash) ? Fs.lstatSync(pathOf(hash), { throwIfNoEntry: false }) : undefined
+            const stats = statOf(hash)
             if (stats === undefined || stats.mtimeMs >= millis) return
             Fs.rmSync(pathOf(hash), { force: true })
             count++

@@ -4,6 +4,7 @@
  * A blob is one row, or several rows of at most 8 MiB, because Postgres clients limit the size of an answer. A head is one row,
  * which one statement compares and replaces.
  */
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -200,7 +201,15 @@ const makeBlobs = (sql: SqlClient, tables: Tables, answer: Answer) => {
       pg: () => sql`sha256(content) = ${new Uint8Array(createHash("sha256").update(bytes).digest())}`,
       orElse: () => sql`content = ${bytes}`
     })
-  const batchesOf = (hashes: ReadonlyArray<string>): number => Math.max(1, Math.ceil(hashes.length / hashesAtOnce))
+  /** Runs a statement for all hashes, in groups that one statement can name. Returns all its rows. */
+  const forHashes = <A>(
+    what: string,
+    hashes: ReadonlyArray<string>,
+    run: (some: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<A>, SqlError>
+  ): Effect.Effect<ReadonlyArray<A>, StoreError> => {
+    const groups = Arr.chunksOf(hashes, hashesAtOnce)
+    return Effect.map(Effect.forEach(groups, run), (rows) => rows.flat()).pipe(answer(what, Math.max(1, groups.length)))
+  }
   const partsOf = (size: number): number => Math.max(1, Math.ceil(size / partBytes))
 
   /** Reads `length` bytes from `offset` of a part, with the size of the whole blob. */
@@ -274,33 +283,28 @@ const makeBlobs = (sql: SqlClient, tables: Tables, answer: Answer) => {
         return chunks.length === 1 ? chunks[0]! : concatenate(chunks)
       }),
     has: (hashes) =>
-      Effect.gen(function* () {
-        const found: Array<string> = []
-        for (let at = 0; at < hashes.length; at += hashesAtOnce) {
-          const some = hashes.slice(at, at + hashesAtOnce)
-          const rows = yield* sql<{ hash: string }>`select hash from ${table} where part = 0 and ${sql.in("hash", some)}`
-          for (const { hash } of rows) found.push(hash)
-        }
-        return found
-      }).pipe(answer("has", batchesOf(hashes))),
+      Effect.map(
+        forHashes(
+          "has",
+          hashes,
+          (some) => sql<{ hash: string }>`select hash from ${table} where part = 0 and ${sql.in("hash", some)}`
+        ),
+        (rows) => rows.map(({ hash }) => hash)
+      ),
     delete: (hashes) =>
-      Effect.gen(function* () {
-        for (let at = 0; at < hashes.length; at += hashesAtOnce) {
-          yield* sql`delete from ${table} where ${sql.in("hash", hashes.slice(at, at + hashesAtOnce))}`
-        }
-      }).pipe(answer("delete of blobs", batchesOf(hashes))),
+      Effect.asVoid(forHashes("delete of blobs", hashes, (some) => sql`delete from ${table} where ${sql.in("hash", some)}`)),
     deleteOlder: (hashes, millis) =>
-      Effect.gen(function* () {
-        let count = 0
-        for (let at = 0; at < hashes.length; at += hashesAtOnce) {
-          const some = hashes.slice(at, at + hashesAtOnce)
-          const rows = yield* sql<{
-            part: number
-          }>`delete from ${table} where ${sql.in("hash", some)} and stored_at < ${Math.trunc(millis)} returning part`
-          count += rows.filter(({ part }) => Number(part) === 0).length
-        }
-        return count
-      }).pipe(answer("delete of old blobs", batchesOf(hashes))),
+      Effect.map(
+        forHashes(
+          "delete of old blobs",
+          hashes,
+          (some) =>
+            sql<{
+              part: number
+            }>`delete from ${table} where ${sql.in("hash", some)} and stored_at < ${Math.trunc(millis)} returning part`
+        ),
+        (rows) => rows.filter(({ part }) => Number(part) === 0).length
+      ),
     list: Stream.paginate("", (last) =>
       sql<{
         hash: string

@@ -106,8 +106,6 @@ const resolveCandidate = (
   return statOf(real) === undefined ? ["missing", "there is no such file or directory"] : { root, at }
 }
 
-const isFound = (found: FoundSource | Reason): found is FoundSource => "root" in found
-
 /** Finds the source in the allowed roots. If no root has the source, an error "outside" has priority over "missing". */
 export const findSource = (
   { hostPath, isAbsolute, names }: Request,
@@ -118,7 +116,7 @@ export const findSource = (
   let firstReason: Reason | undefined
   for (const root of isAbsolute ? [undefined] : roots) {
     const found = resolveCandidate(root === undefined ? hostPath : join(root, ...names), root, roots)
-    if (isFound(found)) return found
+    if ("root" in found) return found
     if (firstReason === undefined || found[0] === "outside") firstReason = found
   }
   return refuse(firstReason!)

@@ -21,6 +21,7 @@ import {
   type DumpPaths,
   dumpPathsIn,
   hiddenArchive,
+  isEntryOfKind,
   isLinesFile,
   maxDumpNameBytes,
   releaseHiddenDirectory,
@@ -115,8 +116,6 @@ const readEarlierDump = (operation: string, places: DumpPaths, hasArchive: boole
   }).pipe(
     Effect.mapError((problem) => (problem._tag === "SessionError" ? problem : toError(operation, places.directory)(problem)))
   )
-
-const isArchiveUnchanged = ({ archive }: DumpPaths, { stamp }: EarlierDump): boolean => stampOf(archive) === stamp
 
 const operation = "dumpSessionTree"
 
@@ -259,8 +258,6 @@ const recordsOf = ({ named, tree }: Taken, earlier: EarlierDump): ReadonlyArray<
     replaces: index === 0 && earlier.archive !== named?.sha256 ? earlier.archive : undefined
   }))
 
-const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
-
 /**
  * Publishes both files in one synchronous step. If the process is killed between the two renames, the archive is found by its
  * hash. Returns false and does nothing if the entry at the path of the archive has changed since `earlier` was read.
@@ -268,8 +265,9 @@ const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEnt
 const commit = (staged: StagedDump, lines: string, named: ArchiveName, earlier: EarlierDump): Effect.Effect<boolean, Fault> =>
   attempt(() => {
     const { at, places } = staged
-    if (isDirectory(places.lines) || (named !== null && isDirectory(places.archive))) return notAFile
-    if (!isArchiveUnchanged(places, earlier)) return false
+    if (isEntryOfKind(places.lines, "isDirectory") || (named !== null && isEntryOfKind(places.archive, "isDirectory")))
+      return notAFile
+    if (stampOf(places.archive) !== earlier.stamp) return false
     flushDirectory(at)
     flushDirectory(places.directory)
     Fs.renameSync(lines, places.lines)

@@ -15,7 +15,7 @@ import type { AnySlice } from "../../model/Slice.ts"
 import type { LoadedTree, Operations } from "../Session.ts"
 import { algebraOf, type FilesystemSource, forEachLine, hashOfOpened, type Overlong, readWhole, toError } from "./files.ts"
 import { invalid, quoteId } from "./ids.ts"
-import { hiddenArchives, dumpPathsOf } from "./places.ts"
+import { dumpPathsOf, hiddenArchives, isEntryOfKind } from "./places.ts"
 import { decode, maxTextBytes, type ArchiveName, type ErrorContext, type LoadedSession, makeError } from "./saved.ts"
 import { openSession, type Session } from "./session.ts"
 
@@ -75,9 +75,6 @@ const readSessions = Effect.fnUntraced(function* (path: string, slices: Readonly
   return [...loadedSessions.values()]
 })
 
-/** Tests whether the path is a file and not a link, because the archive of a dump is never a link. */
-const isFile = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
-
 /** An open archive. The opened file is restored, even if another dump replaces the archive after the check. */
 export interface OpenArchive {
   readonly path: string
@@ -90,7 +87,8 @@ const archiveOf = Effect.fnUntraced(function* (
 ): Effect.fn.Return<OpenArchive | undefined, SessionError | Fault, Scope.Scope> {
   if (named === null) return undefined
   const places = dumpPathsOf(path)
-  const adjacent = (yield* attempt(() => isFile(places.archive))) ? [places.archive] : []
+  // The archive of a dump is never a link.
+  const adjacent = (yield* attempt(() => isEntryOfKind(places.archive, "isFile"))) ? [places.archive] : []
   if (named === undefined)
     return adjacent[0] === undefined
       ? undefined

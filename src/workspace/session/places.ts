@@ -45,7 +45,7 @@ const hiddenKind = (name: string): string =>
     .replace(/[0-9]/g, (digit) => String.fromCharCode(0x67 + Number(digit)))}`
 
 /** Tests the kind of the entry itself. A link is not followed. */
-const isEntryOfKind = (path: string, kind: "isFile" | "isDirectory"): boolean =>
+export const isEntryOfKind = (path: string, kind: "isFile" | "isDirectory"): boolean =>
   Fs.lstatSync(path, { throwIfNoEntry: false })?.[kind]() === true
 
 /**

@@ -7,6 +7,7 @@ import * as HashMap from "effect/HashMap"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
+import type { Mode } from "../../backends/writing.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import * as Slice from "../../model/Slice.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
@@ -116,7 +117,7 @@ export const filesWithin = (self: Files, path: FsPath.FsPath): ReadonlyArray<FsP
 
 interface WriteFacts {
   readonly path: FsPath.FsPath
-  readonly mode: "create" | "replace" | "append"
+  readonly mode: Mode
   readonly encoding: string | null
   readonly sizeBytes: number
   readonly at: DateTime.Utc

@@ -14,7 +14,9 @@ import { isBytes } from "../../model/realms.ts"
 import type { Attributes, Backend, Commit, Info, Locks, Rules } from "../../port/Backend.ts"
 import * as Request from "../../port/Request.ts"
 import { BringingBack, enforce, TakingBack } from "../../port/Rules.ts"
-import type { Explore, Explorer, Visit } from "../../port/explorer.ts"
+import type { Explore, Visit } from "../../port/explorer.ts"
+import { parallelExplore } from "../../port/parallelExplorer.ts"
+import { type Content, type Mode, runCommit } from "../../backends/writing.ts"
 import { isUtf8 } from "../../runtime/node.ts"
 import * as Files from "./files.ts"
 import * as Tree from "./tree.ts"
@@ -57,10 +59,7 @@ const makeSniffer = (): Sniffer => {
   }
 }
 
-const passThrough = <E, R>(
-  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
-  { push }: Sniffer
-): Uint8Array | Stream.Stream<Uint8Array, E, R> => {
+const passThrough = <E, R>(content: Content<E, R>, { push }: Sniffer): Content<E, R> => {
   if (isBytes(content)) {
     push(content)
     return content
@@ -92,22 +91,6 @@ const replacedFault: Fault = {
 const withCreationTime = (tree: Tree.Tree, stat: FileStat): FileStat => {
   const createdAt = stat.kind === "file" ? Files.get(tree.files, stat.path)?.createdAt : undefined
   return createdAt === undefined ? stat : { ...stat, createdAt }
-}
-
-const failingExplorer = <V extends Visit>(fault: Fault): Explorer<V> => {
-  let requested: ReadonlyArray<V> = []
-  return {
-    availableReads: () => 1,
-    read: (visits) => void (requested = [...requested, ...visits]),
-    take: () => {
-      const read = requested.map((visit) => ({ visit, children: fault }))
-      requested = []
-      return read
-    },
-    waitForReading: Effect.void,
-    keepOpen: () => {},
-    release: () => {}
-  }
 }
 
 export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks, hasAttributes: boolean): Backend => {
@@ -153,12 +136,7 @@ export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks,
           { onFailure: () => Effect.void, onSuccess: () => removeEmptyFrom(tree, parent(directory)) }
         )
 
-  const recordWritten = (
-    tree: Tree.Tree,
-    path: FsPath,
-    mode: "create" | "replace" | "append",
-    sniffer: Sniffer
-  ): Effect.Effect<void> =>
+  const recordWritten = (tree: Tree.Tree, path: FsPath, mode: Mode, sniffer: Sniffer): Effect.Effect<void> =>
     Effect.gen(function* () {
       const at = yield* DateTime.now
       const stat = yield* Effect.orElseSucceed(tree.port.stat(path), () => undefined)
@@ -238,7 +216,7 @@ export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks,
 
   const explore: Explore = <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean) =>
     Effect.matchEffect(holdTree, {
-      onFailure: (fault) => Effect.succeed(failingExplorer<V>(fault)),
+      onFailure: (fault) => parallelExplore({ info, list: () => Effect.fail(fault) }, 1)<V>(pathOf, searches),
       onSuccess: (tree) => tree.port.explore!<V>(pathOf, searches)
     })
 
@@ -263,7 +241,7 @@ export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks,
               ? Effect.fail(replacedFault)
               : Effect.uninterruptible(Effect.tap(publish, () => recordWritten(tree, path, mode, sniffer)))
           )
-          return how?.commit === undefined ? published : how.commit(published)
+          return runCommit(how?.commit, published)
         }
         return Effect.map(tree.port.write(path, passThrough(content, sniffer), mode, { commit }), (stat) =>
           withCreationTime(tree, stat)

@@ -10,8 +10,7 @@ import * as HostRoot from "../../backends/posix/confinement.ts"
 import { children } from "../../backends/posix/entries.ts"
 import { attempt } from "../../backends/posix/errors.ts"
 import { awaitCall, closeQuietly } from "../../runtime/host.ts"
-import { is as isFault } from "../../model/Fault.ts"
-import { type Confined, type HostDirectory, lstatEntry } from "../../backends/posix/place.ts"
+import { type Confined, type HostDirectory, lstatEntry, withPlace } from "../../backends/posix/place.ts"
 import { openFile } from "../../backends/posix/read.ts"
 import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
 import { type FsPath, join, root } from "../../model/FsPath.ts"
@@ -26,12 +25,6 @@ import type { Files } from "./files.ts"
 
 /** The number of files that are copied at the same time: the default size of Node's thread pool. */
 const concurrency = 4
-
-const openConfined = (directory: string): Effect.Effect<Confined, Fault, Scope.Scope> =>
-  Effect.acquireRelease(
-    attempt(() => HostRoot.open(directory)),
-    ({ close }) => Effect.sync(close)
-  )
 
 const inDirectory = <A>(
   confined: Confined,
@@ -126,22 +119,17 @@ const copyDirectory = (source: Confined, target: Confined, path: FsPath): Effect
   )
 
 const applyDirectoryMode = (target: Confined, { path, stats }: CopiedDirectory): Effect.Effect<void, Fault> =>
-  attempt(() => {
-    const place = target.directory(path)
-    if (isFault(place)) return place
-    try {
-      keepOwner(place.directory, stats)
-      Fs.chmodSync(place.directory, stats.mode & 0o777)
-      return undefined
-    } finally {
-      place.release()
-    }
-  })
+  attempt(() =>
+    withPlace(target.directory(path), ({ directory }) => {
+      keepOwner(directory, stats)
+      Fs.chmodSync(directory, stats.mode & 0o777)
+    })
+  )
 
 const copyConfined = (from: string, to: string): Effect.Effect<void, Fault> =>
   Effect.gen(function* () {
-    const source = yield* openConfined(from)
-    const target = yield* openConfined(to)
+    const source = yield* HostRoot.openScoped(from)
+    const target = yield* HostRoot.openScoped(to)
     const levels: Array<CopiedDirectory> = []
     const paths = [root]
     for (let path = paths.pop(); path !== undefined; path = paths.pop()) {

@@ -19,10 +19,7 @@ const run = (one: Case, fateOf: (nth: number, request: Request) => Fate, tuning:
     const prefix = freshPrefix()
     yield* Effect.promise(() => plantTree(server, prefix))
     const before = yield* Effect.promise(() => treeOf(server, prefix))
-    const proxy = yield* Effect.acquireRelease(
-      Effect.promise(() => proxyTo(server.endpoint)),
-      (proxy) => Effect.promise(proxy.close)
-    )
+    const proxy = yield* proxyTo(server.endpoint)
     const place = { ...server, endpoint: proxy.endpoint }
     const fs = make(yield* openAt(place, { prefix, metadata: true }, { timings: { ...timings, ...tuning }, sizes }))
     let requests = 0

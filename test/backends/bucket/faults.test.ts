@@ -13,10 +13,7 @@ const timings = { attempts: 5, requestMillis: 30_000, pauseMillis: 1 }
 const through = (server: () => Promise<Server>) =>
   Effect.gen(function* () {
     const direct = yield* Effect.promise(server)
-    const proxy = yield* Effect.acquireRelease(
-      Effect.promise(() => proxyTo(direct.endpoint)),
-      (proxy) => Effect.promise(proxy.close)
-    )
+    const proxy = yield* proxyTo(direct.endpoint)
     const prefix = freshPrefix()
     const open = (tuning = {}) =>
       Effect.map(openAt({ ...direct, endpoint: proxy.endpoint }, { prefix }, { timings: { ...timings, ...tuning } }), make)

@@ -44,10 +44,7 @@ describeRadosgw("Bucket on a server that is killed and restarted", () => {
             const prefix = freshPrefix()
             yield* Effect.promise(() => plantTree(server, prefix))
             const before = yield* Effect.promise(() => treeOf(server, prefix))
-            const proxy = yield* Effect.acquireRelease(
-              Effect.promise(() => proxyTo(server.endpoint)),
-              (proxy) => Effect.promise(proxy.close)
-            )
+            const proxy = yield* proxyTo(server.endpoint)
             const place = { ...server, endpoint: proxy.endpoint }
             const fs = make(yield* openAt(place, { prefix, metadata: true }, { timings, sizes }))
             let count = 0
@@ -141,10 +138,7 @@ describeRadosgw("Bucket on a server that is killed and restarted", () => {
             Effect.gen(function* () {
               const prefix = freshPrefix()
               yield* Effect.promise(() => plantTree(server, prefix))
-              const proxy = yield* Effect.acquireRelease(
-                Effect.promise(() => proxyTo(server.endpoint)),
-                (proxy) => Effect.promise(proxy.close)
-              )
+              const proxy = yield* proxyTo(server.endpoint)
               const fs = make(yield* openAt({ ...server, endpoint: proxy.endpoint }, { prefix, metadata: true }, { sizes }))
               let requests = 0
               proxy.fate = () => (requests++, "pass")

@@ -1,4 +1,5 @@
 /** A proxy in front of an S3 server that loses, delays and cuts answers. */
+import * as Effect from "effect/Effect"
 import * as Http from "node:http"
 import type { AddressInfo } from "node:net"
 
@@ -82,7 +83,7 @@ const trickle = async (response: Http.ServerResponse, bytes: Buffer): Promise<vo
   response.end()
 }
 
-export const proxyTo = async (endpoint: string): Promise<Proxy> => {
+const start = async (endpoint: string): Promise<Proxy> => {
   const target = new URL(endpoint)
   const proxy: Pick<Proxy, "fate" | "gate"> = { fate: () => "pass", gate: () => undefined }
   const server = Http.createServer((request, response) => {
@@ -189,3 +190,10 @@ export const answering = async (
       })
   }
 }
+
+/** A proxy to the server at `endpoint` that ends with the scope. */
+export const proxyTo = (endpoint: string) =>
+  Effect.acquireRelease(
+    Effect.promise(() => start(endpoint)),
+    (proxy) => Effect.promise(proxy.close)
+  )

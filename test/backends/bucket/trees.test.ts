@@ -25,10 +25,7 @@ import {
 const ground = (server: typeof moto, options: Partial<BucketOptions> = {}, tuning: Tuning = {}) =>
   Effect.gen(function* () {
     const direct = yield* Effect.promise(server)
-    const proxy = yield* Effect.acquireRelease(
-      Effect.promise(() => proxyTo(direct.endpoint)),
-      (proxy) => Effect.promise(proxy.close)
-    )
+    const proxy = yield* proxyTo(direct.endpoint)
     const prefix = freshPrefix()
     const at = { ...direct, endpoint: proxy.endpoint }
     const port = yield* openAt(

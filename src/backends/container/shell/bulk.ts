@@ -96,7 +96,7 @@ const isGone = (errors: string): boolean =>
  * Tests whether a fault affects all requests, for example because the container does not answer. After such a fault,
  * requests for single paths would only multiply the delay.
  */
-const affectsAllRequests = ({ _tag }: Fault): boolean => _tag === "Unavailable" || _tag === "Timeout"
+export const affectsAllRequests = ({ _tag }: Fault): boolean => _tag === "Unavailable" || _tag === "Timeout"
 
 const makeExplorer = <V extends Visit>(
   { caseSensitive, list, place }: BulkOptions,

@@ -15,6 +15,7 @@ import type { Handlers } from "../../../port/Request.ts"
 import { isUtf8 } from "../../../runtime/node.ts"
 import { runInSlices, type Steps } from "../../../runtime/steps.ts"
 import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
+import { affectsAllRequests } from "./bulk.ts"
 import { changed, quoted } from "./operations.ts"
 import type { Reply } from "./session.ts"
 import { isFault, kindOf, nameOf, type ShellRoot } from "./shellRoot.ts"
@@ -235,8 +236,6 @@ const copyTo = Effect.fnUntraced(function* (
 /** The retries of the removal. After a restart of the shell, a tool of the old shell may still write for a moment. */
 const removalRetries = { times: 4, schedule: Schedule.spaced("1 second") } as const
 
-const isAnswered = ({ _tag }: Fault): boolean => _tag !== "Unavailable" && _tag !== "Timeout"
-
 export const copyTree =
   (place: ShellRoot): NonNullable<Handlers["CopyTree"]> =>
   ({ path, to }) => {
@@ -249,7 +248,7 @@ export const copyTree =
           : Effect.matchEffect(changed(place, "rename", [temporary, to], ["0"]), {
               onSuccess: () => Effect.succeedSome(copied),
               // The engine then copies entry by entry, and reports the reason.
-              onFailure: (fault) => (isAnswered(fault) ? Effect.succeedNone : Effect.fail(fault))
+              onFailure: (fault) => (affectsAllRequests(fault) ? Effect.fail(fault) : Effect.succeedNone)
             })
       )
       return Effect.onExit(copied, (exit) =>

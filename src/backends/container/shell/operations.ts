@@ -17,7 +17,7 @@ import { changed as changedExplorer } from "../../../port/explorer.ts"
 import { isUtf8 } from "../../../runtime/node.ts"
 import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { childOf, fromBytes } from "../../posix/place.ts"
-import { type Mode, runCommit } from "../../posix/write.ts"
+import { type Content, type Mode, runCommit } from "../../writing.ts"
 import type { Reply } from "./session.ts"
 import { errorMessages, faultOf, isFault, kindOf, nameOf, type ShellRoot, succeedOrUnexpected, toStat } from "./shellRoot.ts"
 
@@ -250,11 +250,7 @@ const inBlocks = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Stream
   )
 
 /** Sends content in blocks, and produces a block while the previous block is sent. Returns the number of bytes. */
-const sendBlocks = <E, R>(
-  place: ShellRoot,
-  temporary: FsPath,
-  content: Uint8Array | Stream.Stream<Uint8Array, E, R>
-): Effect.Effect<number, Fault | E, R> =>
+const sendBlocks = <E, R>(place: ShellRoot, temporary: FsPath, content: Content<E, R>): Effect.Effect<number, Fault | E, R> =>
   Effect.suspend(() => {
     let sent = 0
     const blocks = Stream.buffer(inBlocks(isBytes(content) ? Stream.succeed(content) : content), { capacity: 1 })
@@ -268,7 +264,7 @@ const sendBlocks = <E, R>(
 const putLarge = <E, R>(
   place: ShellRoot,
   path: FsPath,
-  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  content: Content<E, R>,
   mode: Mode,
   commit: Commit | undefined
 ): Effect.Effect<FileStat, Fault | E, R> =>

@@ -456,10 +456,7 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
     sweep,
     get: (hash, range) => get(hash, range),
     has: (hashes) =>
-      Effect.map(
-        Effect.forEach(hashes, (hash) => describe("has", hash), { concurrency }),
-        (found) => hashes.filter((_, n) => found[n] !== undefined)
-      ),
+      Effect.filter(hashes, (hash) => Effect.map(describe("has", hash), (found) => found !== undefined), { concurrency }),
     delete: (hashes) =>
       Effect.forEach(hashes, (hash) => removeIf(`delete of the blob ${hash}`, hash, () => true), {
         concurrency,
@@ -467,10 +464,10 @@ export const make = (connection: StoreConnection, name: string): Blobs.OwnOperat
       }),
     deleteOlder: (hashes, millis) =>
       Effect.map(
-        Effect.forEach(hashes, (hash) => removeIf(`delete of the blob ${hash}`, hash, ({ time }) => time.getTime() < millis), {
+        Effect.filter(hashes, (hash) => removeIf(`delete of the blob ${hash}`, hash, ({ time }) => time.getTime() < millis), {
           concurrency
         }),
-        (deleted) => deleted.filter((isDeleted) => isDeleted).length
+        (deleted) => deleted.length
       ),
     list: descriptions("list of the blobs").pipe(
       Stream.filterMap((message) => {
