@@ -546,5 +546,6 @@ export const describeDecodeError = (definition: AnyDefinition<unknown>, input: u
   if (!isRecord(input)) return `The arguments of ${name} must be an object, and were ${kindOf(input)}. ${exampleOf(definition)}`
   const { all, more } = faultsOf(definition, input, error)
   const rest = more > 0 ? `; and ${more} more` : ""
-  return `${name} cannot take these arguments: ${all.join("; ")}${rest}. ${exampleOf(definition)}`
+  const faults = `${all.join("; ")}${rest}`
+  return `${name} cannot take these arguments: ${faults}${faults.endsWith("?") ? "" : "."} ${exampleOf(definition)}`
 }

@@ -14,6 +14,7 @@ import * as Completions from "effect/cli/Completions"
 import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
+import { resolve } from "node:path"
 import { editDistance } from "../engine/nearest.ts"
 import { Limits } from "../model/Limits.ts"
 import { Recovery } from "../port/hostRoots.ts"
@@ -32,8 +33,9 @@ import { restore, snapshot, snapshots } from "./commands/snapshots.ts"
 import { workspaces } from "./commands/workspaces.ts"
 import { ended, exitCodes } from "./exit.ts"
 import { reported } from "./failure.ts"
-import { errorStyle, styleFor } from "./look.ts"
+import { errorStyle, quote, styleFor } from "./look.ts"
 import { fullRecovery } from "./recovery.ts"
+import { isDirectoryAt } from "./root.ts"
 import { Screen, type ScreenShape } from "./screen.ts"
 import { limits, program, Settings } from "./settings.ts"
 import { baseCommand, described, settingsOf, toSettings } from "./subcommand.ts"
@@ -161,13 +163,20 @@ const messageOf = (error: CliError.CliError): string =>
       ? `Invalid value for flag --${error.option}: ${error.expected}`
       : error.message
 
+/** Returns the command that lists a directory, for a user who typed the directory in place of a command. */
+const listCommandFor = ({ directory }: ScreenShape, word: string): string | undefined =>
+  isDirectoryAt(resolve(directory, word)) ? `ls --root ${quote(word)}` : undefined
+
 const reportUsage = (screen: ScreenShape, json: boolean, event: CliOutput.Presenter.InvalidInvocation): Effect.Effect<void> => {
   const { bold, dim, red, text } = errorStyle(screen)
   const unknown = event.errors.filter(({ _tag }) => _tag === "UnknownSubcommand")
   // An unknown command causes errors about its flags, so do not show these errors.
   const messages = (unknown.length > 0 ? unknown : event.errors).map(messageOf)
   const [name] = event.errors.flatMap((error) => (error._tag === "UnknownSubcommand" ? [error.subcommand] : []))
-  const counterpart = event.commandPath.length === 1 ? foreignCommands.get(name ?? "") : undefined
+  const counterpart =
+    event.commandPath.length === 1 && name !== undefined
+      ? (foreignCommands.get(name) ?? listCommandFor(screen, name))
+      : undefined
   const hint = `${counterpart === undefined ? "See" : `Try ${program} ${counterpart}, or see`} ${event.commandPath.join(" ")} --help`
   if (json) {
     return screen.warn(JSON.stringify({ error: { _tag: "UsageError" }, message: messages.join("; "), hint }))

@@ -17,7 +17,7 @@ import { isInside, leadsInto, resolvePath } from "../runtime/openRoots.ts"
 import { describeWideRoot } from "../runtime/wideRoots.ts"
 import { Complaint, ended, exitCodeOf } from "./exit.ts"
 import type { McpArguments } from "./mcpArgs.ts"
-import { isDirectoryRoot, needsDirectory } from "./root.ts"
+import { isDirectoryAt, isDirectoryRoot, needsDirectory } from "./root.ts"
 import { Screen, type ScreenShape } from "./screen.ts"
 
 /**
@@ -69,6 +69,10 @@ export interface ChosenRoots {
   readonly directories: ReadonlyArray<string>
   readonly skippedRoots: ReadonlyArray<{ readonly root: string; readonly why: string }>
 }
+
+/** The note for a person who starts the server in a terminal, where no client sends requests. */
+const waitsForClient =
+  "note: the server waits for a client on standard input. Put this command into the configuration of your client. Ctrl-C ends the server."
 
 /** The largest number of roots to serve. Each root costs memory and descriptors. */
 const maxRoots = 32
@@ -230,8 +234,11 @@ export const serving = (quick: McpArguments, versioned: Versioned) =>
     if (misplaced !== undefined) return yield* (yield* load).reportRefusal(quick, misplaced)
     const screen = yield* Screen
     const { directory } = screen
+    const isDirectory = (root: string) => isDirectoryAt(resolve(directory, root))
+    const waits =
+      screen.isInteractive && input.http === undefined && roots.every(isDirectory) ? screen.warn(waitsForClient) : Effect.void
     const hasOwnRoots = roots.length > 0 || input.http !== undefined || backend === "container" || needsOtherBackend(quick)
-    if (!hasOwnRoots) return yield* serveClientRoots(quick, versioned)
+    if (!hasOwnRoots) return yield* Effect.andThen(waits, serveClientRoots(quick, versioned))
     const givenRoots = roots.length === 0 ? ["."] : roots
     const elsewhere = givenRoots.find((root) => !isDirectoryRoot(root, directory))
     const refusal =
@@ -245,7 +252,7 @@ export const serving = (quick: McpArguments, versioned: Versioned) =>
           ? needsDirectory(elsewhere, "serving several roots")
           : undefined
     if (refusal !== undefined) return yield* (yield* load).reportRefusal(quick, refusal)
-    yield* serveRoots(quick, versioned.version, givenRoots)
+    yield* Effect.andThen(waits, serveRoots(quick, versioned.version, givenRoots))
   }).pipe(Effect.provideService(Logger.LogToStderr, true))
 
 export const run = (quick: McpArguments, versioned: Versioned): Effect.Effect<number, never, Screen> =>

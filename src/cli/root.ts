@@ -2,7 +2,7 @@
  * Parses `--root`: a directory, a server, a directory of an SSH server, or a bucket. Also parses the text that stands for
  * `--store` and `--workspace`.
  */
-import { existsSync } from "node:fs"
+import { existsSync, statSync } from "node:fs"
 import { basename, resolve } from "node:path"
 import { splitUrl, urlOf } from "../remote/choice.ts"
 import { type Complaint, usage } from "./exit.ts"
@@ -23,6 +23,15 @@ export type Root =
   | { readonly _tag: "Invalid"; readonly detail: string; readonly hint: string }
 
 const directory: Root = { _tag: "Directory" }
+
+/** Tests whether a directory exists at the path, as far as this user can see. */
+export const isDirectoryAt = (path: string): boolean => {
+  try {
+    return statSync(path).isDirectory()
+  } catch {
+    return false
+  }
+}
 
 const schemes = "http://HOST:PORT, ws://HOST:PORT, unix:PATH, ssh://HOST/PATH, sftp://HOST/PATH or s3://BUCKET/PREFIX"
 

@@ -545,7 +545,8 @@ export interface Algebra {
     attributes: AttributeValues
   ) => Effect.Effect<void, StatError | InvalidArgument | Unsupported>
   /**
-   * Streams the changes below a directory, at any depth, from now on.
+   * Streams the changes below a directory, at any depth, from the first pull on. Fails with NotFound when the directory itself
+   * is removed, moved or replaced.
    * @example
    * ```ts
    * const changes = yield* Effect.forkChild(Stream.runCollect(fs.watch("notes").pipe(Stream.take(1))), { startImmediately: true })

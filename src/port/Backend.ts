@@ -290,7 +290,7 @@ export interface Backend {
    * with NotAFile on any other entry, including a symlink. If the parent is missing or not a directory, the write fails
    * with NotFound or NotADirectory.
    */
-  readonly write: <E, R>(
+  readonly write: <E = never, R = never>(
     path: FsPath,
     bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
     mode: "create" | "replace" | "append",
@@ -314,7 +314,7 @@ export interface Backend {
 
   readonly links?: Links | undefined
   readonly attributes?: Attributes | undefined
-  /** Streams the changes below the directory, at any depth. */
+  /** Streams the changes below the directory, at any depth. Fails with NotFound when the directory itself disappears. */
   readonly watch?: ((path: FsPath) => Stream.Stream<WatchEvent, Fault>) | undefined
 
   readonly rules?: Rules | undefined

@@ -117,7 +117,7 @@ const outcomeOf = (call: Call): Effect.Effect<Outcome> =>
   Effect.match(call, {
     onSuccess: (value) => ({ tag: "success", value }),
     onFailure: (error) => ({ tag: error._tag === "AccessDenied" ? `AccessDenied ${error.why}` : error._tag })
-  })
+  }).pipe(Effect.catchDefect((defect) => Effect.succeed({ tag: "defect", value: show(defect) })))
 
 /** Sorts an array, because a case-insensitive filesystem lists names in the order of their folded forms, but the model does not. */
 const sortListing = (outcome: Outcome): Outcome =>
@@ -140,10 +140,11 @@ export const agrees = Effect.fnUntraced(function* (
   for (const [i, command] of program.entries()) {
     const expected = step(model, command)
     model = expected.model
-    const actual = yield* outcomeOf(run(fs, command))
+    const actual = yield* outcomeOf(Effect.suspend(() => run(fs, command)))
     if (!Equal.equals(normalizeOutcome(actual), normalizeOutcome(expected.outcome))) {
       const upTo = program.slice(0, i + 1).map(print)
-      return yield* new Disagreement({ program: upTo, expected: show(expected.outcome), actual: show(actual) })
+      const shown = actual.tag === "defect" ? `a defect, ${String(actual.value)}` : show(actual)
+      return yield* new Disagreement({ program: upTo, expected: show(expected.outcome), actual: shown })
     }
   }
   const finalTree = yield* Effect.orDie(capture(fs.port))

@@ -66,6 +66,7 @@ describe("the arguments of a call", () => {
     ],
     ["the name that another tool suite uses, beside the right one", { path: "a", filePath: "b" }, ['did you mean "path"?']],
     ["a misspelled name", { pth: "a" }, ['"pth" is not a parameter; did you mean "path"?']],
+    ["a misspelled name, which ends the sentence with a question", { path: "a", pth: "b" }, ['did you mean "path"? Send']],
     ["an unknown name", { path: "a", zzzzzz: 1 }, ["the parameters are path, content, count, mode and edits"]],
     [
       "a misspelled name in a list",

@@ -695,6 +695,27 @@ describe("watch", () => {
       assert.deepStrictEqual(events, ["Updated d/F"])
     })
   )
+  it.effect.each([
+    ["removed as a whole", (port: Backend) => port.perform!({ _tag: "RemoveTree", path: at("d") }), ["Removed d/e/g"]],
+    ["removed with the directory above it", (port: Backend) => port.perform!({ _tag: "RemoveTree", path: at("d/e") }), []],
+    ["moved", (port: Backend) => port.rename(at("d"), at("moved"), { replace: false }), []],
+    ["replaced", (port: Backend) => port.rename(at("other"), at("d/e/h"), { replace: true }), []]
+  ] as const)("reports the removals and fails with NotFound when its directory is %s", ([, act, expected]) =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make({ tree: { d: { e: { g: "y", h: {} } }, other: {} } })
+      const seen: Array<string> = []
+      const base = expected.length === 0 ? "d/e/h" : "d/e"
+      const watching = yield* Effect.forkChild(
+        Effect.flip(
+          Stream.runForEach(port.watch!(at(base)), ({ _tag, path }) => Effect.sync(() => seen.push(`${_tag} ${path}`)))
+        ),
+        { startImmediately: true }
+      )
+      yield* act(port)
+      assert.strictEqual((yield* Fiber.join(watching))._tag, "NotFound")
+      assert.includeMembers(seen, [...expected])
+    })
+  )
   it.effect("fails for a missing directory", () =>
     Effect.gen(function* () {
       const port = yield* sample

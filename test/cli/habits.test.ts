@@ -174,6 +174,14 @@ describe("a mistake", () => {
       assert.deepStrictEqual(err.match(/^error: .*/gm), ['error: Unknown subcommand "find" for "fs-algebra"'])
     })
   )
+  it.effect("of a directory for a command gets a command with --root as hint", () =>
+    Effect.gen(function* () {
+      const { code, err } = yield* ran(["/usr"])
+      assert.strictEqual(code, 2)
+      assert.match(err, /^hint: {2}Try fs-algebra ls --root \/usr, or see fs-algebra --help$/m)
+      assert.notInclude((yield* ran(["/etc/passwd"])).err, "--root")
+    })
+  )
   it.effect("in a one-letter flag gets no suggestion of another letter", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["grep", "-o", "needle"])

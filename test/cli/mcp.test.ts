@@ -47,6 +47,19 @@ describe("mcp", () => {
     })
   )
 
+  it.live("says on a terminal that the server waits for a client", () =>
+    Effect.gen(function* () {
+      const { run } = yield* shell(files)
+      const { code, err, out } = yield* run(["mcp"], {
+        isInteractive: true,
+        directory: "/projects/one",
+        stateDirectory: "/nowhere"
+      })
+      assert.deepStrictEqual([code, out], [0, ""])
+      assert.match(err, /waits for a client.*Ctrl-C/)
+    })
+  )
+
   it.live("limits the tools with --tools and --read-only", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* asked(["--tools", "ls, grep"])).tools, ["ls", "grep"])

@@ -170,6 +170,17 @@ describe("agreement with the model", () => {
     })
   )
 
+  it.live("reports the calls up to a defect of the filesystem, and the defect", () =>
+    Effect.gen(function* () {
+      const dying = decorated((self) => ({ ...self, mkdir: () => Effect.die(new TypeError("no such function")) }))
+      const error = yield* Effect.flip(agreement(dying, { runs: 500, seed: 1 }))
+      assert.strictEqual(error._tag, "Disagreement")
+      assert.match(error.program.at(-1)!, /^mkdir /)
+      assert.isAtMost(error.program.length, 3, error.message)
+      assert.include(error.actual, "TypeError: no such function")
+    })
+  )
+
   it.live("detects a change to the tree even if no call's answer shows the change", () =>
     Effect.gen(function* () {
       const wrong = decorated((self) => ({

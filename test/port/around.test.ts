@@ -139,3 +139,16 @@ describe("around", () => {
     })
   )
 })
+
+/** Accepts only an effect that fails with faults and needs no services. */
+const plain = <A>(self: Effect.Effect<A, Backend.Fault>): Effect.Effect<A, Backend.Fault> => self
+
+it.effect("a write of bytes to a port has only faults as errors, and needs no services", () =>
+  Effect.gen(function* () {
+    const port = yield* InMemory.make()
+    const written = Effect.gen(function* () {
+      return yield* port.write("a.txt" as FsPath.FsPath, bytes("alpha"), "create")
+    })
+    assert.strictEqual((yield* plain(written)).sizeBytes, 5)
+  })
+)

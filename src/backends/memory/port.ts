@@ -1,6 +1,7 @@
 /** The port over a tree in memory, with the tree's watchers and history. */
 import { accessDenied, diskFull, invalidArgument, notADirectory, notAFile, notFound } from "../../model/Fault.ts"
 import { notALink } from "../faults.ts"
+import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -37,19 +38,21 @@ import {
 // watchers nor misses events. Without watchers, the only cost of a change is one comparison.
 
 interface Watchers extends Listener {
-  readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
+  readonly watch: (path: FsPath) => Stream.Stream<WatchEvent, Fault>
 }
 
 interface Watcher {
   readonly base: FsPath
-  readonly queue: Queue.Queue<WatchEvent>
+  readonly queue: Queue.Queue<WatchEvent, Fault>
 }
+
+const gone = Cause.fail(notFound)
 
 export const make = (options: { readonly caseInsensitive: boolean }): Watchers => {
   const watchers = new Set<Watcher>()
   const keyOf = (path: FsPath): FsPath => (options.caseInsensitive ? fold(path) : path)
   const subscribe = (path: FsPath) =>
-    Effect.map(Queue.unbounded<WatchEvent>(), (queue) => {
+    Effect.map(Queue.unbounded<WatchEvent, Fault>(), (queue) => {
       const watcher: Watcher = { base: keyOf(path), queue }
       watchers.add(watcher)
       return watcher
@@ -64,6 +67,8 @@ export const make = (options: { readonly caseInsensitive: boolean }): Watchers =
       const key = keyOf(path)
       for (const { base, queue } of watchers) {
         if (key !== base && isWithin(base, key)) Queue.offerUnsafe(queue, { _tag: tag, path })
+        // The watched directory was removed, moved or replaced. The reader still receives the earlier events.
+        else if (tag !== "Updated" && isWithin(key, base)) Queue.failCauseUnsafe(queue, gone)
       }
     },
     watch: (path) =>

@@ -35,7 +35,7 @@ const findOptionFault = (backend: string, options: HostOptions): Fault | undefin
   if (requireConfinement !== undefined && !levels.includes(requireConfinement)) return tooWeakConfinement(requireConfinement)
   if (typeof root !== "string") return invalidPath("the root is not a string")
   if (root.includes("\0")) return invalidPath("the root contains a NUL")
-  return isAbsolute(root) ? undefined : invalidPath("the root is not an absolute path")
+  return isAbsolute(root) ? undefined : invalidPath("the root is not an absolute path; resolve it first, as with path.resolve")
 }
 
 interface Root {
