@@ -30,7 +30,8 @@ const withSourceMaps: Plugin = {
 
 /**
  * Marks the calls that initialize top-level constants as free of side effects. A bundler can then drop each unused constant
- * of a chunk, as `sideEffects: false` lets it drop each unused module.
+ * of a chunk, as `sideEffects: false` lets it drop each unused module. A call that is a statement is kept, because only its
+ * side effect can be wanted.
  */
 const withAnnotations: Plugin = {
   name: "annotations",
@@ -49,6 +50,8 @@ const withAnnotations: Plugin = {
       "FunctionExpression:exit": exit,
       FunctionDeclaration: enter,
       "FunctionDeclaration:exit": exit,
+      ExpressionStatement: enter,
+      "ExpressionStatement:exit": exit,
       CallExpression: annotate,
       NewExpression: annotate
     }).visit(this.parse(code))

@@ -227,6 +227,20 @@ console.log(compared.length)`
     assert.isAbove(Number(answer), 300)
   })
 
+  it("runs the statements at the top of its modules", () => {
+    const script = `import * as Effect from "effect/Effect"
+import * as Fs from "node:fs"
+import * as NodeFs from "fs-algebra/adapters/NodeFs"
+import * as InMemory from "fs-algebra/InMemory"
+const fs = await Effect.runPromise(Effect.provide(NodeFs.sync(), InMemory.layer()))
+fs.mkdirSync("/directory")
+const stats = fs.statSync("/directory")
+const [entry] = fs.readdirSync("/", { withFileTypes: true })
+console.log(stats instanceof Fs.Stats, entry instanceof Fs.Dirent, stats.isDirectory(), entry.isDirectory())`
+    const answer = execFileSync(process.execPath, ["--input-type=module", "-e", script], { cwd: project, encoding: "utf8" })
+    assert.strictEqual(answer.trim(), "true true true true")
+  })
+
   it("can be loaded by a CommonJS module, as can its testing kit", () => {
     const script = `console.log(typeof require("fs-algebra").InMemory.layer, typeof require("fs-algebra/testing").suite)`
     const answer = execFileSync(process.execPath, ["--input-type=commonjs", "-e", script], { cwd: project, encoding: "utf8" })
