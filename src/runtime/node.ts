@@ -62,10 +62,8 @@ export const readLinkBytes = (path: string | Buffer): Buffer => {
   return Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength)
 }
 
-export const FsPromises: typeof NodeFsPromises = builtin("node:fs/promises")
-export declare namespace FsPromises {
-  export type FileHandle = NodeFsPromises.FileHandle
-}
+export const fsPromises = lookUpLazily<typeof NodeFsPromises>("node:fs/promises")
+export type FileHandle = NodeFsPromises.FileHandle
 
 export const Path: NodePath.PlatformPath = builtin("node:path")
 export const basename: NodePath.PlatformPath["basename"] = (path, suffix) => Path.basename(path, suffix)

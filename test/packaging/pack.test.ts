@@ -1,6 +1,6 @@
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { execFileSync, spawn, spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, globSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -126,6 +126,23 @@ console.log(await Effect.runPromise(failing), Direct.layer === InMemory.layer)
       })
     )
     run("npx", "tsc", "-p", ".")
+  })
+
+  it("contains every file that its modules find by their URLs, and the sources of its source maps", () => {
+    const dist = join(scratch, "node_modules/fs-algebra/dist")
+    const missing: Array<string> = []
+    const found = { urls: 0, sources: 0 }
+    for (const file of globSync("**/*.{js,js.map}", { cwd: dist, exclude: ["cli/**", "debug/page/**"] })) {
+      const text = readFileSync(join(dist, file), "utf8")
+      const sources = file.endsWith(".map") ? (JSON.parse(text) as { readonly sources: ReadonlyArray<string> }).sources : []
+      const urls = [...text.matchAll(/new URL\("([^"]+)", import\.meta\.url\)/g)].map(([, url]) => url!)
+      found.urls += urls.length
+      found.sources += sources.length
+      missing.push(...[...sources, ...urls].filter((path) => !existsSync(join(dist, dirname(file), path))))
+    }
+    assert.deepStrictEqual(missing, [])
+    assert.isAtLeast(found.urls, 1)
+    assert.isAtLeast(found.sources, 500)
   })
 
   it("contains the licenses of the libraries that its command line bundles", () => {

@@ -11,6 +11,7 @@ import { rolldown } from "rolldown"
 import { build as viteBuild, type Rolldown } from "vite"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Remote from "../../src/remote/Remote.ts"
+import { makeChunks } from "../packaging/chunks.ts"
 import { embed } from "../runtime/embed.ts"
 import { inBareRealm } from "./bundle.ts"
 
@@ -33,6 +34,7 @@ beforeAll(async () => {
     join(installed, "dist")
   ])
   await embed(join(installed, "dist"))
+  await makeChunks(join(installed, "dist"))
   cpSync(join(root, "package.json"), join(installed, "package.json"))
   for (const name of ["effect", "picomatch"]) symlinkSync(join(root, "node_modules", name), join(project, "node_modules", name))
   mkdirSync(join(project, "files"))
@@ -206,6 +208,23 @@ describe("the package in an application without its optional peers", () => {
         assert.isAtLeast(bytes / 1000, Number(kilobytes) * 0.9, said)
       }
     }
+  })
+
+  it("has the same values in its main module and in its subpaths", () => {
+    const subpaths = entrances.filter((name) => /^\.\/[A-Z]\w*$/.test(name)).map((name) => name.slice(2))
+    const script = `const main = await import("fs-algebra")
+const compared = []
+for (const name of ${JSON.stringify(subpaths)}) {
+  const subpath = await import("fs-algebra/" + name)
+  if (Object.keys(subpath).join() !== Object.keys(main[name]).join()) throw new Error(name)
+  for (const key of Object.keys(subpath)) {
+    if (subpath[key] !== main[name][key]) throw new Error(name + "." + key)
+    compared.push(key)
+  }
+}
+console.log(compared.length)`
+    const answer = execFileSync(process.execPath, ["--input-type=module", "-e", script], { cwd: project, encoding: "utf8" })
+    assert.isAbove(Number(answer), 300)
   })
 
   it("can be loaded by a CommonJS module, as can its testing kit", () => {

@@ -5,7 +5,7 @@ import type * as Ssh2 from "ssh2"
 import { unavailable } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { codeOf } from "../../model/realms.ts"
-import { FsPromises } from "../../runtime/node.ts"
+import { fsPromises } from "../../runtime/node.ts"
 import { algorithmsFor, type KnownHosts, parseKnownHosts, refusal } from "./hostKeys.ts"
 import type { Dial, DialFailure, Timings } from "./link.ts"
 import type { Transport } from "./session.ts"
@@ -45,9 +45,9 @@ const readKnown = ({ host, hostKeys, port }: Server): Effect.Effect<Known, DialF
   const file = hostKeys.knownHosts
   return Effect.tryPromise({
     try: async (): Promise<Known> => {
-      const { size } = await FsPromises.stat(file)
+      const { size } = await fsPromises().stat(file)
       if (size > maxKnownHostsBytes) throw new RangeError("too large")
-      return { hosts: parseKnownHosts(await FsPromises.readFile(file, "utf8"), host, port), file }
+      return { hosts: parseKnownHosts(await fsPromises().readFile(file, "utf8"), host, port), file }
     },
     catch: (error) =>
       final(`the known_hosts file ${file} cannot be read (${codeOf(error) ?? "too large"}); check its path and its permissions`)

@@ -11,7 +11,7 @@ import { codeOf } from "../../model/realms.ts"
 import { Buffer } from "../../runtime/buffer.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import { unlinkQuietly } from "../../runtime/host.ts"
-import { basename, createHash, Fs, FsPromises, isAbsolute, join, resolve, sep } from "../../runtime/node.ts"
+import { basename, createHash, type FileHandle, Fs, fsPromises, isAbsolute, join, resolve, sep } from "../../runtime/node.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
@@ -53,9 +53,9 @@ const chunkSize = 65_536
  * path is not a file.
  */
 const readChunks = async (path: string, signal: AbortSignal, take: (piece: Buffer) => boolean): Promise<boolean> => {
-  let handle: FsPromises.FileHandle
+  let handle: FileHandle
   try {
-    handle = await FsPromises.open(path, readFlags)
+    handle = await fsPromises().open(path, readFlags)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === "ENOENT" || code === "ELOOP" || code === "ENXIO") return false

@@ -8,7 +8,7 @@ import * as Stream from "effect/Stream"
 import { isSystemError } from "../../model/realms.ts"
 import { concatenate } from "../../runtime/buffer.ts"
 import { hasher } from "../../runtime/hash.ts"
-import { FsPromises as Fs, join, tmpdir } from "../../runtime/node.ts"
+import { type FileHandle, fsPromises, join, tmpdir } from "../../runtime/node.ts"
 import { StoreError } from "../errors.ts"
 import type { Contents, PutStream } from "./blobs.ts"
 
@@ -39,14 +39,17 @@ const attempt = <A>(work: () => Promise<A>): Effect.Effect<A, StoreError> =>
 
 const openFile = Effect.acquireRelease(
   attempt(async () => {
-    const directory = await Fs.mkdtemp(join(tmpdir(), "fs-algebra-content-"))
+    const directory = await fsPromises().mkdtemp(join(tmpdir(), "fs-algebra-content-"))
     try {
-      const handle = await Fs.open(join(directory, "content"), "wx+", 0o600)
+      const handle = await fsPromises().open(join(directory, "content"), "wx+", 0o600)
       // An open file needs no name. So nothing remains if this process is killed. Windows keeps the name until the close.
-      if (process.platform !== "win32") await Fs.rm(directory, { recursive: true, force: true }).catch(() => undefined)
+      if (process.platform !== "win32")
+        await fsPromises()
+          .rm(directory, { recursive: true, force: true })
+          .catch(() => undefined)
       return { directory, handle }
     } catch (error) {
-      await Fs.rm(directory, { recursive: true, force: true })
+      await fsPromises().rm(directory, { recursive: true, force: true })
       throw error
     }
   }),
@@ -54,12 +57,12 @@ const openFile = Effect.acquireRelease(
     Effect.ignore(
       attempt(async () => {
         await handle.close()
-        await Fs.rm(directory, { recursive: true, force: true })
+        await fsPromises().rm(directory, { recursive: true, force: true })
       })
     )
 )
 
-const readFrom = async (handle: Fs.FileHandle, offset: number, length: number): Promise<Uint8Array> => {
+const readFrom = async (handle: FileHandle, offset: number, length: number): Promise<Uint8Array> => {
   const bytes = new Uint8Array(length)
   for (let done = 0; done < length;) {
     const { bytesRead } = await handle.read(bytes, done, length - done, offset + done)
@@ -77,7 +80,7 @@ const spool = <E, R>(
     let chunks: Array<Uint8Array> = []
     let size = 0
     let written = 0
-    let handle: Fs.FileHandle | undefined
+    let handle: FileHandle | undefined
     const flush = Effect.gen(function* () {
       const target = (handle ??= (yield* openFile).handle)
       const pending = concatenate(chunks)
