@@ -75,6 +75,8 @@ export const makeChunks = async (directory: string): Promise<void> => {
     chunkFileNames: "chunks/[name].js",
     // Annotations tell the bundlers of users which calls have no side effects.
     comments: { legal: true, annotation: true, jsdoc: false },
+    // V8 stores a text with other characters in two bytes for each character.
+    charset: "ascii",
     sourcemap: true,
     sourcemapExcludeSources: true
   })
