@@ -18,7 +18,12 @@ const starting = (name: string, args: ReadonlyArray<string>) => ({
 })
 
 const bare = starting("node", ["-e", "0"])
-const effect = starting("effect", ["--input-type=module", "-e", 'await import("effect/Effect")'])
+const importing = (...modules: ReadonlyArray<string>) => [
+  "--input-type=module",
+  "-e",
+  modules.map((module) => `await import(${JSON.stringify(module)})`).join("; ")
+]
+const effect = starting("effect", importing("effect/Effect"))
 
 const startup = (
   name: string,
@@ -41,8 +46,15 @@ export const cases: ReadonlyArray<Case> = [
   startup("fs-algebra ls", [bin, "ls"], { target: "≤ 5.6 of bare node", bound: 5.6, figure: "ratio" }),
   startup(
     'import "fs-algebra/InMemory"',
-    ["--input-type=module", "-e", 'await import("./dist/backends/InMemory.js")'],
+    importing("./dist/backends/InMemory.js"),
     { target: "≤ 50 ms beyond effect/Effect", bound: 50_000, figure: "overhead µs" },
+    effect
+  ),
+  // These modules of effect load all others that InMemory needs.
+  startup(
+    "the part of effect in that import",
+    importing(...["Config", "Layer", "Schema", "Sink", "Stream"].map((name) => `effect/${name}`)),
+    { target: "none", bound: Number.POSITIVE_INFINITY, figure: "overhead µs" },
     effect
   )
 ]
