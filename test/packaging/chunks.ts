@@ -19,13 +19,13 @@ const entriesIn = (directory: string): Record<string, string> => {
   return Object.fromEntries(modules.map((name) => [name, join(directory, `${name}.js`)]))
 }
 
-/** Reads the compiler's source maps, so that the maps of the chunks lead to the TypeScript sources. */
+/**
+ * Reads the compiler's source maps, so that the maps of the chunks lead to the TypeScript sources. The map of an embedded program
+ * still names its source.
+ */
 const withSourceMaps: Plugin = {
   name: "source-maps",
-  load: (id) => {
-    const code = readFileSync(id, "utf8")
-    return code.includes("\n//# sourceMappingURL=") ? { code, map: readFileSync(`${id}.map`, "utf8") } : code
-  }
+  load: (id) => ({ code: readFileSync(id, "utf8"), map: readFileSync(`${id}.map`, "utf8") })
 }
 
 /**
