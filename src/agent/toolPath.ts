@@ -136,3 +136,6 @@ export const deepestExistingDirectory = (fs: Algebra, input: string): Effect.Eff
         onSuccess: ({ isDirectory }) => (isDirectory ? Effect.succeed(parent) : deepestExistingDirectory(fs, parent))
       })
 }
+
+/** Returns a path as a message shows it. */
+export const displayPath = (path: FsPath.FsPath): string => (path === FsPath.root ? "the root" : path)
