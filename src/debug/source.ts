@@ -48,7 +48,7 @@ export interface Source {
   readonly live: Stream.Stream<Model.LiveEvent>
 }
 
-/** The parts of a source without a dump: no sessions, no events, and no dumps to switch to. `what` names the source. */
+/** Returns the parts of a source without a dump: no sessions, no events, and no dumps to switch to. `what` names the source. */
 export const withoutDump = (what: string) => ({
   sessions: Effect.succeed([]),
   slices: Effect.succeed([]),
