@@ -94,43 +94,34 @@ const invalidPathCode = (path: string): Code => {
   return path.split("/").includes("..") ? "EACCES" : "EINVAL"
 }
 
+const codes = {
+  NotFound: "ENOENT",
+  AlreadyExists: "EEXIST",
+  PathTooLong: "ENAMETOOLONG",
+  NotADirectory: "ENOTDIR",
+  NotAFile: "EISDIR",
+  DirectoryNotEmpty: "ENOTEMPTY",
+  DiskFull: "ENOSPC",
+  Timeout: "ETIMEDOUT",
+  LimitExceeded: "EFBIG",
+  NotText: "EILSEQ",
+  InvalidArgument: "EINVAL",
+  Conflict: "EAGAIN",
+  Unsupported: "ENOSYS",
+  Unavailable: "EIO"
+} as const
+
 /** Returns the code that a system call would return instead of an error of this library. */
 export const codeOf = (error: FsError): Code => {
   switch (error._tag) {
-    case "NotFound":
-      return "ENOENT"
-    case "AlreadyExists":
-      return "EEXIST"
     case "AccessDenied":
       return deniedCodes[error.why]
     case "InvalidPath":
       return invalidPathCode(error.path)
-    case "PathTooLong":
-      return "ENAMETOOLONG"
-    case "NotADirectory":
-      return "ENOTDIR"
-    case "NotAFile":
-      return "EISDIR"
-    case "DirectoryNotEmpty":
-      return "ENOTEMPTY"
-    case "DiskFull":
-      return "ENOSPC"
-    case "Timeout":
-      return "ETIMEDOUT"
-    case "LimitExceeded":
-      return "EFBIG"
-    case "NotText":
-      return "EILSEQ"
-    case "InvalidArgument":
-      return "EINVAL"
-    case "Conflict":
-      return "EAGAIN"
-    case "Unsupported":
-      return "ENOSYS"
-    case "Unavailable":
-      return "EIO"
     case "IoError":
       return isCode(error.code) ? error.code : "EIO"
+    default:
+      return codes[error._tag]
   }
 }
 

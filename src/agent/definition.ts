@@ -1,11 +1,12 @@
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import type { FsError, InvalidArgument, InvalidPath, PathTooLong, Unsupported } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { SessionError } from "../model/sessionError.ts"
+import * as Result from "./ToolResult.ts"
 import type { ToolSettingsShape } from "./ToolSettings.ts"
 import type { Memory } from "./memory.ts"
 
@@ -37,6 +38,10 @@ export interface Refused {
 /** Makes a refusal. The arguments tell the model what happened and what to do instead. */
 export const refused = (happened: string, advice: string): Refused => ({ _tag: "Refused", happened, advice })
 
+/** Returns a refusal as the result of the call. */
+export const resultOfRefusal = ({ advice, happened }: Refused): Result.ToolResult<never> =>
+  Result.error(`${happened} ${advice}`)
+
 export type ToolFailure = FsError | Unsupported | SnapshotError | SnapshotRestoreError | ArchiveError | SessionError | Refused
 
 /** The context in which a handler runs. */
@@ -60,6 +65,12 @@ export interface Call {
     options?: { readonly argument?: string | undefined; readonly blank?: "root" | undefined }
   ) => Effect.Effect<FsPath, InvalidArgument | InvalidPath | PathTooLong>
 }
+
+/** Returns the touches of a tool that accesses only the path in its parameter `path`. */
+export const touching =
+  (access: Access, options?: Parameters<Call["path"]>[1]) =>
+  ({ path = "" }: { readonly path?: string | undefined }, call: Call): Effect.Effect<ReadonlyArray<Touch>, ToolFailure> =>
+    Effect.map(call.path(path, options), (path) => [{ access, path }])
 
 export interface Answer<Value> {
   readonly message: string

@@ -24,7 +24,15 @@ import * as Result from "./ToolResult.ts"
 import type { ToolResult } from "./ToolResult.ts"
 import { ToolSettings } from "./ToolSettings.ts"
 import { describe } from "./advice.ts"
-import { type AnyDefinition, type Call, type Definition, type Refused, refused, type ToolFailure } from "./definition.ts"
+import {
+  type AnyDefinition,
+  type Call,
+  type Definition,
+  type Refused,
+  refused,
+  resultOfRefusal,
+  type ToolFailure
+} from "./definition.ts"
 import type { Memory } from "./memory.ts"
 import { describeDecodeError, rewriteArguments } from "./parameters.ts"
 import { inForce, interruptAt, type Invocation, type Policy, type ToolKind } from "./policy/core.ts"
@@ -219,8 +227,6 @@ const contextSource: Effect.Effect<Ground> = Effect.map(Effect.context<never>(),
   missing: noFilesystem,
   services
 }))
-
-const resultOfRefusal = ({ advice, happened }: Refused): Result.ToolResult<never> => Result.error(`${happened} ${advice}`)
 
 const applyPolicies = (policies: ReadonlyArray<Policy>, base: Algebra, memory: Memory, tool: ToolKind): Algebra => {
   const made = policies.reduce((self, policy) => policy.filesystem?.(self, memory) ?? self, base)

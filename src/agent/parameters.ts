@@ -2,6 +2,7 @@
  * Rewrites arguments that have the names of other agents' tools, and describes the errors in arguments. A description has the
  * names and the expected types of wrong parameters, and one correct call. For a long value that was sent, it states only the kind.
  */
+import { isReadonlyObject as isRecord } from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
@@ -22,9 +23,6 @@ const documentOf = (definition: AnyDefinition<unknown>) => {
   documents.set(definition, document)
   return document
 }
-
-const isRecord = (value: unknown): value is SentArguments =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** The accepted aliases of each parameter, in snake case. */
 const aliases: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -329,8 +327,10 @@ const parseJson = (text: string): unknown => {
   }
 }
 
-const hasSomeOf = (value: SentArguments, { properties }: SchemaNode): boolean => {
-  const known = isRecord(properties) ? Object.keys(properties) : []
+const propertiesOf = (node: SchemaNode): SentArguments => (isRecord(node["properties"]) ? node["properties"] : {})
+
+const hasSomeOf = (value: SentArguments, node: SchemaNode): boolean => {
+  const known = Object.keys(propertiesOf(node))
   return Object.keys(value).some((name) => parameterFor(name, known) !== undefined)
 }
 
@@ -346,8 +346,6 @@ const asChoice = (value: unknown, choices: ReadonlyArray<unknown>): unknown => {
   const plain = (text: unknown): string => String(text).trim().toLowerCase().replaceAll(/[-_]/g, "")
   return choices.includes(value) ? value : (choices.find((choice) => plain(choice) === plain(value)) ?? value)
 }
-
-const propertiesOf = (node: SchemaNode): SentArguments => (isRecord(node["properties"]) ? node["properties"] : {})
 
 const convertToSchema = (value: unknown, node: SchemaNode): unknown => {
   if (Array.isArray(node["enum"]) && typeof value === "string") return asChoice(value, node["enum"])
@@ -464,22 +462,18 @@ const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1({
 
 const namesAt = (definition: AnyDefinition<unknown>, path: ReadonlyArray<PropertyKey>): ReadonlyArray<string> => {
   const document = documentOf(definition)
-  const resolved = (node: unknown): Readonly<Record<string, unknown>> => {
+  const resolved = (node: unknown): SchemaNode => {
     const ref = isRecord(node) ? node["$ref"] : undefined
     const found = typeof ref === "string" ? document.definitions[ref.split("/").at(-1)!] : node
     return isRecord(found) ? found : {}
   }
-  const inside = path.reduce<Readonly<Record<string, unknown>>>((node, key) => {
-    const { items, properties } = node
+  const inside = path.reduce((node, key) => {
+    const properties = propertiesOf(node)
     return resolved(
-      typeof key === "number"
-        ? items
-        : isRecord(properties) && Object.hasOwn(properties, key)
-          ? properties[String(key)]
-          : undefined
+      typeof key === "number" ? node["items"] : Object.hasOwn(properties, key) ? properties[String(key)] : undefined
     )
   }, resolved(document.schema))
-  return Object.keys(isRecord(inside["properties"]) ? inside["properties"] : {})
+  return Object.keys(propertiesOf(inside))
 }
 
 const faultsOf = (definition: AnyDefinition<unknown>, input: unknown, error: Schema.SchemaError) => {

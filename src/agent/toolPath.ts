@@ -117,12 +117,12 @@ export const suggestPaths = (
   const { nearest = [] } = failure
   const path = FsPath.parse(failure.path)
   if (typeof path !== "string" || path === FsPath.root) return Effect.succeed([])
-  const none = () => Effect.succeed<ReadonlyArray<FsPath.FsPath>>([])
-  return Effect.flatMap(Effect.catch(findSameName(fs, path), none), (sameNames) =>
-    Effect.map(sameNames.length < maxNearest ? Effect.catch(findSimilarNames(fs, path), none) : none(), (similarNames) =>
-      [...new Set([...nearest, ...sameNames, ...similarNames])].slice(0, maxNearest)
-    )
-  )
+  const orNone = Effect.orElseSucceed((): ReadonlyArray<FsPath.FsPath> => [])
+  return Effect.gen(function* () {
+    const sameNames = yield* orNone(findSameName(fs, path))
+    const similarNames = sameNames.length < maxNearest ? yield* orNone(findSimilarNames(fs, path)) : []
+    return [...new Set([...nearest, ...sameNames, ...similarNames])].slice(0, maxNearest)
+  })
 }
 
 export const deepestExistingDirectory = (fs: Algebra, input: string): Effect.Effect<FsPath.FsPath> => {
@@ -136,3 +136,6 @@ export const deepestExistingDirectory = (fs: Algebra, input: string): Effect.Eff
         onSuccess: ({ isDirectory }) => (isDirectory ? Effect.succeed(parent) : deepestExistingDirectory(fs, parent))
       })
 }
+
+/** Returns a path as a message shows it. */
+export const displayPath = (path: FsPath.FsPath): string => (path === FsPath.root ? "the root" : path)

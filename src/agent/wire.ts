@@ -1,10 +1,9 @@
 /** The arguments and values of tools as JSON, for protocols and for programs that do not use Effect. */
 import * as Effect from "effect/Effect"
+import { isReadonlyObject as isRecord } from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import type { AnyDefinition, Image } from "./definition.ts"
 import type { Json } from "./dispatch.ts"
-
-const isRecord = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 
 const withoutBounds = (node: unknown): unknown => {
   if (Array.isArray(node)) return node.map(withoutBounds)
@@ -34,7 +33,7 @@ export const inputSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Js
 const withoutImages = (value: unknown, images: ReadonlyArray<Image>): unknown => {
   if (typeof value === "string") return images.some(({ base64 }) => base64 === value) ? "" : value
   if (Array.isArray(value)) return value.map((item) => withoutImages(item, images))
-  if (typeof value !== "object" || value === null) return value
+  if (!isRecord(value)) return value
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutImages(item, images)]))
 }
 

@@ -62,7 +62,7 @@ const reportComplaint = Effect.fnUntraced(function* (complaint: Complaint) {
   return code
 })
 
-export const report = Effect.fnUntraced(function* (error: FsError.FsError) {
+const report = Effect.fnUntraced(function* (error: FsError.FsError) {
   const { command, json } = yield* Settings
   const { nearest: _, ...fault } = FsError.toFault(error)
   const shown = json || error.operation === openOperation ? error : FsError.promote(fault, command, error.path)
@@ -76,27 +76,23 @@ export const report = Effect.fnUntraced(function* (error: FsError.FsError) {
   )
 })
 
-const reportHistory = (error: HistoryError) =>
-  Effect.gen(function* () {
-    const { command, root } = yield* Settings
-    const { program } = yield* Screen
-    return yield* reportComplaint(complaintOf(error, command, commandLine(program, root)))
-  })
-
-const reportAny = (error: FsError.FsError | HistoryError | NotRecorded | Complaint) => {
+const reportAny = Effect.fnUntraced(function* (error: FsError.FsError | HistoryError | NotRecorded | Complaint) {
   switch (error._tag) {
     case "Complaint":
-      return reportComplaint(error)
+      return yield* reportComplaint(error)
     case "SnapshotError":
     case "SnapshotRestoreError":
-    case "ArchiveError":
-      return reportHistory(error)
+    case "ArchiveError": {
+      const { command, root } = yield* Settings
+      const { program } = yield* Screen
+      return yield* reportComplaint(complaintOf(error, command, commandLine(program, root)))
+    }
     case "NotRecorded":
-      return reportComplaint(notRecorded(error))
+      return yield* reportComplaint(notRecorded(error))
     default:
-      return report(error)
+      return yield* report(error)
   }
-}
+})
 
 /**
  * Reports a failure and then fails with its exit code. Passes on a `Quit`, and a failed write to standard output, without a

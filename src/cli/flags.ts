@@ -108,6 +108,25 @@ export const span = (name: string, minimum: 0 | 1, description: string): Flag.Fl
     )
   )
 
+/** Refuses a blank value. An unset variable in a client's configuration becomes one. */
+export const nonBlank = (expected: string) =>
+  Flag.filter(
+    (text: string | undefined) => text === undefined || text.trim() !== "",
+    () => expected
+  )
+
+export const pathsBelow = repeated("path", "PATH", "Only this path and all paths below it (may be repeated)").pipe(
+  Flag.withAlias("p")
+)
+
+export const allow = repeated("allow", "GLOB", "Allow access only to these paths (may be repeated)")
+
+export const deny = repeated(
+  "deny",
+  "GLOB",
+  "Hide these paths and refuse access to them, even if --allow matches (may be repeated)"
+)
+
 const maxPort = 65_535
 
 /** Makes a flag for a port; 0 means any free port. */

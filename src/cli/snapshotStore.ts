@@ -47,14 +47,15 @@ const lineFor = Effect.gen(function* () {
   return (...words: ReadonlyArray<string>) => line(...words, ...(store === undefined ? [] : ["--store", store]))
 })
 
-/** Makes an error with the JSON form of a SnapshotError of the snapshot service. */
-const storeRefused = (detail: string, hint: string): Complaint =>
-  new Complaint({
-    error: { _tag: "SnapshotError", operation: "store", reason: "refused", detail },
-    message: detail,
-    hint,
-    code: usageErrorCode
-  })
+/** Makes a function that makes errors with the JSON form of a SnapshotError of the snapshot service. */
+const snapshotComplaint =
+  (operation: "store" | "find", reason: SnapshotError["reason"], code: number) =>
+  (detail: string, hint: string): Complaint =>
+    new Complaint({ error: { _tag: "SnapshotError", operation, reason, detail }, message: detail, hint, code })
+
+const storeRefused = snapshotComplaint("store", "refused", usageErrorCode)
+
+const unknownError = snapshotComplaint("find", "unknown", exitCodeOf("NotFound"))
 
 const maxNameCharacters = 40
 
@@ -202,15 +203,6 @@ export const withExistingStore = Effect.fnUntraced(function* <A, E, R, A2, E2, R
 })
 
 type All = ReadonlyArray<FilesystemSnapshot>
-
-/** Makes an error with the JSON form of a SnapshotError of the snapshot service. */
-const unknownError = (detail: string, hint: string): Complaint =>
-  new Complaint({
-    error: { _tag: "SnapshotError", operation: "find", reason: "unknown", detail },
-    message: detail,
-    hint,
-    code: exitCodeOf("NotFound")
-  })
 
 const ambiguousError = (all: All, found: All, text: string): Complaint => {
   const short = makeShortIds(all)

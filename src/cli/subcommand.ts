@@ -14,7 +14,7 @@ import { type Failure, reported } from "./failure.ts"
 import * as flags from "./flags.ts"
 import { parseMountFlag } from "./mounts.ts"
 import { fullRecovery } from "./recovery.ts"
-import { type MountFlag, program, Settings } from "./settings.ts"
+import { program, Settings } from "./settings.ts"
 import { workspaceLayer } from "./workspace.ts"
 import { misplacedFlags, toRoot } from "./workspaceRoot.ts"
 
@@ -26,13 +26,9 @@ export const baseCommand = Command.make(program).pipe(
     root: Flag.Directory("root").pipe(
       Flag.withDescription("The directory that paths are relative to (default: the current one), or the URL of a server"),
       Flag.withMetavar("DIR"),
-      // An unset variable in a client's configuration becomes a blank value, which is not a directory.
-      Flag.filter(
-        (root) => root.trim() !== "",
-        () => "a directory, not blank; omit --root for the current directory"
-      ),
       Flag.optional,
-      Flag.map(Option.getOrUndefined)
+      Flag.map(Option.getOrUndefined),
+      flags.nonBlank("a directory, not blank; omit --root for the current directory")
     ),
     backend: Flag.Literals("backend", ["host", "memory", "container"]).pipe(
       Flag.withDescription("Work on the directory, a copy of it in memory, or with a container"),
@@ -74,28 +70,15 @@ export const baseCommand = Command.make(program).pipe(
         () => "at least 1"
       )
     ),
-    journal: flags.text("journal", "FILE", "Record each change in this journal; it is created if missing").pipe(
-      Flag.filter(
-        (file) => file === undefined || file.trim() !== "",
-        () => "the name of a file, not blank"
-      )
-    ),
+    journal: flags
+      .text("journal", "FILE", "Record each change in this journal; it is created if missing")
+      .pipe(flags.nonBlank("the name of a file, not blank")),
     tokenFile: flags
       .text("token-file", "FILE", "A private file with the token of the server (default: the variable FS_ALGEBRA_TOKEN)")
-      .pipe(
-        Flag.filter(
-          (file) => file === undefined || file.trim() !== "",
-          () => "the name of a file, not blank"
-        )
-      ),
+      .pipe(flags.nonBlank("the name of a file, not blank")),
     store: flags
       .text("store", "URL", "The store of the workspace or, without --workspace, the directory that holds the snapshots")
-      .pipe(
-        Flag.filter(
-          (store) => store === undefined || store.trim() !== "",
-          () => "the address of a store or a directory, not blank"
-        )
-      ),
+      .pipe(flags.nonBlank("the address of a store or a directory, not blank")),
     workspace: flags.text("workspace", "NAME", "Work on this workspace of --store, instead of a directory"),
     // `run` applies this flag before the arguments are parsed, because usage errors have colours too.
     color: Flag.Literals("color", ["auto", "always", "never"]).pipe(
@@ -112,24 +95,22 @@ export const baseCommand = Command.make(program).pipe(
   })
 )
 
-interface Flags {
-  readonly root: string | undefined
-  readonly backend: "host" | "memory" | "container"
-  readonly hardlinks: "allow" | "reject"
-  readonly mount: ReadonlyArray<MountFlag>
-  readonly image: string | undefined
-  readonly rootfs: string | undefined
-  readonly engine: string
-  readonly pids: number | undefined
-  readonly journal: string | undefined
-  readonly tokenFile: string | undefined
-  readonly store: string | undefined
-  readonly workspace: string | undefined
-  readonly json: boolean
-}
-
 export const toSettings = (
-  { backend, engine, hardlinks, image, journal, json, mount, pids, root, rootfs, store, tokenFile, workspace }: Flags,
+  {
+    backend,
+    engine,
+    hardlinks,
+    image,
+    journal,
+    json,
+    mount,
+    pids,
+    root,
+    rootfs,
+    store,
+    tokenFile,
+    workspace
+  }: Effect.Success<typeof baseCommand>,
   command: string
 ) => ({
   command,

@@ -65,16 +65,6 @@ const headFields = {
   root: Schema.String
 }
 const Listed = Schema.Struct(headFields)
-type Listed = typeof Listed.Type
-
-const listedOf = (workspace: string, { author, committedAt, message, root, sequence }: Head): Listed => ({
-  workspace,
-  sequence,
-  author,
-  message,
-  committedAt,
-  root
-})
 
 const formatCommit = (look: TextStyle, { author, committedAt, message, sequence }: Omit<Head, "root">): string =>
   `${look.yellow(`commit ${sequence}`)}  ${look.dim(humanise.time(committedAt))}  ${look.cyan(look.name(author))}  ${look.name(message)}`
@@ -87,7 +77,7 @@ export const list = withExisting(
     const { json } = yield* Settings
     const { damage, workspaces: all } = yield* (yield* Browse.make).heads
     let width: number | undefined
-    const sound = all.flatMap(({ head, workspace }) => (Result.isSuccess(head) ? [listedOf(workspace, head.success)] : []))
+    const sound = all.flatMap(({ head, workspace }) => (Result.isSuccess(head) ? [{ workspace, ...head.success }] : []))
     yield* listLines(Listed, Stream.fromIterable(sound), (look, item) => {
       width ??= Math.min(
         maxNameColumns,
@@ -108,7 +98,7 @@ export const list = withExisting(
 const answerHead = (workspace: string, head: Head, verb: string) =>
   writeDocument(
     Listed,
-    listedOf(workspace, head),
+    { workspace, ...head },
     (look) => `${verb} ${look.bold(look.name(workspace))}, ${formatCommit(look, head)}\n`
   )
 
@@ -154,7 +144,7 @@ const removeOne = Effect.fnUntraced(function* (workspace: string, dryRun: boolea
   }
   yield* writeDocument(
     Deleted,
-    { ...listedOf(workspace, head), dryRun },
+    { workspace, ...head, dryRun },
     (look) => `${dryRun ? "Would delete" : "Deleted"} ${look.bold(look.name(workspace))}, ${formatCommit(look, head)}\n`
   )
 })

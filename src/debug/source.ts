@@ -2,11 +2,11 @@
  * The source that the server shows: a dump, a filesystem or a store. A filesystem is read at each request, and a store at most a
  * second earlier. A dump stays as it was opened until a client reloads it.
  */
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
-import type { DebugError } from "./errors.ts"
+import { type DebugError, makeDebugError } from "./errors.ts"
 import type { FileJournal } from "./journal.ts"
 import type * as Model from "./model.ts"
 import type { Slice } from "./dump/opened.ts"
@@ -47,3 +47,23 @@ export interface Source {
   /** The live events. The sources of events stop when the last listener leaves. */
   readonly live: Stream.Stream<Model.LiveEvent>
 }
+
+/** Returns the parts of a source without a dump: no sessions, no events, and no dumps to switch to. `what` names the source. */
+export const withoutDump = (what: string) => ({
+  sessions: Effect.succeed([]),
+  slices: Effect.succeed([]),
+  slice: () => Effect.succeed(undefined),
+  events: Effect.succeed([]),
+  dumps: Effect.succeed([]),
+  switchTo: () => Effect.fail(makeDebugError("missing", `the source is a ${what}, so there are no dumps to switch to`))
+})
+
+/** The trees that were opened last, by their ids. The oldest is dropped when there are too many. */
+export class TreeCache extends Map<string, OpenTree> {
+  override set(id: string, tree: OpenTree): this {
+    if (this.size >= maxCachedTrees) this.delete(this.keys().next().value!)
+    return super.set(id, tree)
+  }
+}
+
+const maxCachedTrees = 8

@@ -16,7 +16,7 @@ import { type DebugError, makeDebugError } from "./errors.ts"
 import type { FileJournal } from "./journal.ts"
 import * as Live from "./live.ts"
 import type { Diff, SnapshotInfo } from "./model.ts"
-import type { OpenTree, Source } from "./source.ts"
+import { type OpenTree, type Source, TreeCache, withoutDump } from "./source.ts"
 import * as Tree from "./tree.ts"
 
 export interface Store {
@@ -27,7 +27,6 @@ export interface Store {
   readonly journal: FileJournal | undefined
 }
 
-const maxCachedTrees = 8
 /** The number of heads to keep for each workspace, including the current head. */
 const maxSeenHeads = 50
 /** The number of workspaces whose snapshots are listed: those with the newest commits. */
@@ -68,7 +67,7 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
   Effect.gen(function* () {
     const browser = yield* Effect.provideContext(Browse.make, Context.add(Context.make(BlobStore, blobs), HeadStore, heads))
     let generation = 1
-    const cachedTrees = new Map<string, OpenTree>()
+    const cachedTrees = new TreeCache()
     /** The heads of each workspace that were seen since the start, the newest first. */
     const seen = new Map<string, ReadonlyArray<Head>>()
     let damaged: ReadonlyArray<string> = []
@@ -113,7 +112,6 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
           tree: yield* Effect.cached(Tree.ofFilesystem(filesystem)),
           about: { name, case_sensitive: true, ...(createdAt !== undefined && { created_at: createdAt }) }
         }
-        if (cachedTrees.size >= maxCachedTrees) cachedTrees.delete(cachedTrees.keys().next().value!)
         cachedTrees.set(id, look)
         return look
       })
@@ -230,11 +228,7 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
         (problems) => ({ kind: "workspace" as const, title, path: main, tags: {}, has_filesystem: true, problems })
       ),
       generation: () => generation,
-      sessions: Effect.succeed([]),
-      slices: Effect.succeed([]),
-      slice: () => Effect.succeed(undefined),
-      events: Effect.succeed([]),
-      dumps: Effect.succeed([]),
+      ...withoutDump("store"),
       reload: Effect.andThen(
         forget,
         Effect.sync(() => {
@@ -242,7 +236,6 @@ export const make = ({ blobs, heads, journal, title, workspace }: Store): Effect
           cachedTrees.clear()
         })
       ),
-      switchTo: () => Effect.fail(makeDebugError("missing", "the source is a store, so there are no dumps to switch to")),
       snapshots: infos,
       snapshotCount: count,
       look,

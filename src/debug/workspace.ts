@@ -16,7 +16,7 @@ import { type DebugError, makeDebugError, toUnreadableError } from "./errors.ts"
 import type { FileJournal } from "./journal.ts"
 import * as Live from "./live.ts"
 import type { Diff, SnapshotInfo } from "./model.ts"
-import type { OpenTree, Source } from "./source.ts"
+import { type OpenTree, type Source, TreeCache, withoutDump } from "./source.ts"
 import * as Tree from "./tree.ts"
 
 export interface Workspace {
@@ -27,8 +27,6 @@ export interface Workspace {
   readonly title: string
   readonly path: string
 }
-
-const maxCachedTrees = 8
 
 const detailsOf = (snapshots: Operations, snapshot: FilesystemSnapshot) =>
   Effect.catch(snapshots.details(snapshot), () => Effect.succeed(undefined))
@@ -45,7 +43,7 @@ const reversed = (change: Change): Change =>
 export const make = ({ filesystem, journal, path, snapshots, title }: Workspace): Effect.Effect<Source, never, Scope.Scope> =>
   Effect.gen(function* () {
     let generation = 1
-    const cachedTrees = new Map<string, OpenTree>()
+    const cachedTrees = new TreeCache()
     /**
      * The identity of each snapshot's tree. A new view of the same snapshot has the same identity, because a snapshot never
      * changes.
@@ -110,7 +108,6 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
         tree: yield* Effect.cached(Tree.ofFilesystem(view)),
         about: { name: view.name, case_sensitive: about.case_sensitive, created_at: DateTime.formatIso(snapshot.createdAt) }
       }
-      if (cachedTrees.size >= maxCachedTrees) cachedTrees.delete(cachedTrees.keys().next().value!)
       cachedTrees.set(id, look)
       return look
     })
@@ -147,7 +144,6 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
       return { from: from ?? null, to: to ?? null, changes: entries }
     })
 
-    const noDumps = makeDebugError("missing", "the source is a workspace, so there are no dumps to switch to")
     const count = Effect.orElseSucceed(
       Effect.map(listSnapshots, ({ length }) => length),
       () => 0
@@ -170,17 +166,12 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
         (problems) => ({ kind: "workspace" as const, title, path, tags: {}, has_filesystem: true, problems })
       ),
       generation: () => generation,
-      sessions: Effect.succeed([]),
-      slices: Effect.succeed([]),
-      slice: () => Effect.succeed(undefined),
-      events: Effect.succeed([]),
-      dumps: Effect.succeed([]),
+      ...withoutDump("workspace"),
       reload: Effect.sync(() => {
         generation++
         cachedTrees.clear()
         cachedInfos.clear()
       }),
-      switchTo: () => Effect.fail(noDumps),
       snapshots: infos,
       snapshotCount: count,
       look,

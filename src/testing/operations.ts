@@ -17,6 +17,9 @@ export const toBytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Ar
 
 export const encodeUtf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 
+/** The version of a file with the content "abc". */
+export const hashOfAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
 export const writeThroughSink = (
   fs: Algebra,
   path: string,

@@ -11,6 +11,7 @@ import * as Tool from "../../src/agent/Tool.ts"
 import { ToolEvents, type ToolInvoked } from "../../src/agent/ToolEvents.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { slowTool } from "./slowTool.ts"
 
 const usage = {
   inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
@@ -256,21 +257,7 @@ describe("AiSdk with streamText", () => {
 
   it.effect("aborting a stream interrupts the running call, which writes nothing", () =>
     Effect.gen(function* () {
-      const [started, ended] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const slow = Tool.make({
-        name: "slow",
-        description: "Waits before it writes.",
-        value: Schema.Null,
-        needsFilesystem: true,
-        handle: (_, { filesystem }) =>
-          Deferred.succeed(started, undefined).pipe(
-            Effect.andThen(Effect.never),
-            Effect.andThen(filesystem.write("late.md", "x")),
-            Effect.as({ message: "Written.", value: null }),
-            Effect.orDie,
-            Effect.ensuring(Deferred.succeed(ended, undefined))
-          )
-      })
+      const { ended, slow, started } = yield* slowTool
       const tools = yield* AiSdk.tools({ tools: [], extra: [slow] })
       const abort = new AbortController()
       const { fullStream } = streamText({

@@ -10,6 +10,7 @@ import * as Tool from "../../src/agent/Tool.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { randomOf } from "./random.ts"
+import { slowTool } from "./slowTool.ts"
 
 const files = (tree: InMemory.Tree = {}) => InMemory.layer({ tree })
 
@@ -101,20 +102,7 @@ describe("LangChain.tools", () => {
 
   it.effect("aborting a call interrupts the tool, which writes nothing", () =>
     Effect.gen(function* () {
-      const [started, ended] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const slow = Tool.make({
-        name: "slow",
-        description: "Waits before it writes.",
-        value: Schema.Null,
-        needsFilesystem: true,
-        handle: (_, { filesystem }) =>
-          Deferred.succeed(started, undefined).pipe(
-            Effect.andThen(Effect.never),
-            Effect.andThen(filesystem.write("late.md", "x")),
-            Effect.as({ message: "Written.", value: null }),
-            Effect.ensuring(Deferred.succeed(ended, undefined))
-          )
-      })
+      const { ended, slow, started } = yield* slowTool
       const [tool] = yield* LangChain.tools(DynamicStructuredTool, { tools: [], extra: [slow] })
       const abort = new AbortController()
       const rejected = rejection(tool!.invoke({}, { signal: abort.signal }))

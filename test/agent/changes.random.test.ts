@@ -1,23 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import { applyChanges, type FileChange } from "../../src/agent/changes.ts"
 import { invokeUnknown } from "../../src/agent/dispatch.ts"
 import * as Memory from "../../src/agent/memory.ts"
 import { editFile } from "../../src/agent/tools/editFile.ts"
 import { type Algebra, Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { capture, type Files, picture } from "../../src/testing/Files.ts"
-import { bytesOf, type Ground, host, memory, p, versionOf } from "./changing.ts"
+import { bytesOf, type Ground, host, memory, oneOf, p, versionOf } from "./changing.ts"
 
 const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
 const runs = soak ? 5000 : 150
-
-const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
-  Arbitrary.map(
-    Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: values.length - 1 }))),
-    (i) => values[i]!
-  )
 
 const names = ["a", "b", "d/c", "é 日"]
 const content = Arbitrary.map(Arbitrary.array(oneOf(["x", "x", "y", "é", "\n", "\r\n", "\ufeff"]), { maxLength: 6 }), (parts) =>

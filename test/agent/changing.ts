@@ -1,5 +1,7 @@
 /** Filesystems with the same tree for tests of tools and changes. */
+import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
@@ -83,3 +85,10 @@ export const grounds: Readonly<Record<string, Ground>> = {
   "a subdirectory of a host": within,
   "an adversarial filesystem": (files) => Effect.map(memory(files), adversarial)
 }
+
+/** Generates one of the values. */
+export const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
+  Arbitrary.map(
+    Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: values.length - 1 }))),
+    (i) => values[i]!
+  )

@@ -51,6 +51,14 @@ const listing: ReadonlyArray<Row> = [
         ],
         counts: { files: 2, directories: 1, others: 0 }
       }),
+      ok("ls", { after: "linked", path: "." }, /^nowhere \(link\)\n/, {
+        entries: [
+          { name: "nowhere", path: "nowhere", kind: "symlink" },
+          { kind: "symlink" },
+          { kind: "file" },
+          { kind: "file" }
+        ]
+      }),
       ok("ls", { path: "dir/inner/../inner/." }, "deep.ts (22 bytes)\n0 directories, 1 file", { path: "dir/inner" })
     ]
   },
@@ -213,6 +221,7 @@ const reading: ReadonlyArray<Row> = [
           total_lines: 7,
           truncated: true,
           next: 5,
+          ends_with_newline: true,
           version: v(seven)
         }
       ),

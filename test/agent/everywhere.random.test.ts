@@ -2,9 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import { directory, type Files, link } from "../../src/testing/Files.ts"
-import { versionOf } from "./changing.ts"
+import { oneOf, versionOf } from "./changing.ts"
 import { anOverlay, grounds, host, memory } from "./everywhere.ts"
 import { type Call, run } from "./everywhereRun.ts"
 
@@ -15,12 +14,6 @@ const runs = isSoak ? 2000 : 60
  * differ in case.
  */
 const others = isSoak ? grounds.filter((ground) => ground !== memory && ground.caseless !== true) : [host, anOverlay]
-
-const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
-  Arbitrary.map(
-    Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: values.length - 1 }))),
-    (i) => values[i]!
-  )
 
 const texts = ["", "x", "x\n", "x\ny\n", "y\nx\ny", "x\r\ny\r\n", "\ufeffx\n", "é 日\n", "X\n"] as const
 const binary = new Uint8Array([0x78, 0x00, 0xff])

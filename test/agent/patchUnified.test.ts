@@ -1,8 +1,7 @@
 /** Unified diffs in the forms of git, GNU diff and language models. `patchOracle.test.ts` compares results with git. */
-import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import { type Files, picture } from "../../src/testing/Files.ts"
-import { patched } from "./patching.ts"
+import { describe, it } from "@effect/vitest"
+import type { Files } from "../../src/testing/Files.ts"
+import { isApplied, isRefused } from "./patching.ts"
 
 type Row = readonly [claim: string, files: Files, patch: string, becomes: Files]
 
@@ -389,23 +388,8 @@ const bad: ReadonlyArray<Refused> = [
 ]
 
 describe("unified diffs", () => {
-  for (const [claim, files, patch, becomes] of good) {
-    it.effect(`are applied: ${claim}`, () =>
-      Effect.gen(function* () {
-        const result = yield* patched(files, patch)
-        assert.isTrue(result.success, result.message)
-        assert.deepStrictEqual(result.becomes, picture(becomes))
-      })
-    )
-  }
+  for (const [claim, files, patch, becomes] of good) it.effect(`are applied: ${claim}`, () => isApplied(files, patch, becomes))
   for (const [claim, files, patch, message] of bad) {
-    it.effect(`are refused without a change: ${claim}`, () =>
-      Effect.gen(function* () {
-        const result = yield* patched(files, patch)
-        assert.isFalse(result.success)
-        assert.match(result.message, message)
-        assert.deepStrictEqual(result.becomes, picture(files))
-      })
-    )
+    it.effect(`are refused without a change: ${claim}`, () => isRefused(files, patch, message))
   }
 })

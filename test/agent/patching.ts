@@ -1,4 +1,5 @@
 /** Applies patches with the tool and returns the resulting tree. */
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { invokeUnknown } from "../../src/agent/dispatch.ts"
 import * as Memory from "../../src/agent/memory.ts"
@@ -6,7 +7,7 @@ import { defaults, ToolSettings } from "../../src/agent/ToolSettings.ts"
 import { applyPatch } from "../../src/agent/tools/applyPatch.ts"
 import { type Algebra, Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { agent } from "../../src/model/Limits.ts"
-import { capture, type Files, type Picture } from "../../src/testing/Files.ts"
+import { capture, type Files, type Picture, picture } from "../../src/testing/Files.ts"
 import { type Ground, memory } from "./changing.ts"
 
 export interface Result {
@@ -31,6 +32,19 @@ export const patched = (files: Files, patch: string, ground: Ground = memory, li
     const result = yield* patchOn(fs, patch, Memory.make(), limits)
     return { ...result, becomes: yield* capture(fs.port) }
   }).pipe(Effect.scoped, Effect.orDie)
+
+export const isApplied = (files: Files, patch: string, becomes: Files): Effect.Effect<void> =>
+  Effect.map(patched(files, patch), (result) => {
+    assert.isTrue(result.success, result.message)
+    assert.deepStrictEqual(result.becomes, picture(becomes))
+  })
+
+export const isRefused = (files: Files, patch: string, message: RegExp): Effect.Effect<void> =>
+  Effect.map(patched(files, patch), (result) => {
+    assert.isFalse(result.success)
+    assert.match(result.message, message)
+    assert.deepStrictEqual(result.becomes, picture(files))
+  })
 
 /** Builds a patch in the V4A format. */
 export const v4a = (...lines: ReadonlyArray<string>): string => ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n")

@@ -2,21 +2,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import * as Policy from "../../src/agent/Policy.ts"
 import { Snapshots } from "../../src/history/Snapshots.ts"
 import { capture, directory, type Entry, type Files, link, type Picture } from "../../src/testing/Files.ts"
-import { type Ground, host, memory } from "./changing.ts"
+import { type Ground, host, memory, oneOf } from "./changing.ts"
 import { session, snapshotsOf } from "./policing.ts"
 
 const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
 const runs = soak ? 2000 : 60
-
-const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
-  Arbitrary.map(
-    Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: values.length - 1 }))),
-    (i) => values[i]!
-  )
 
 const secret = "S3CR3T"
 

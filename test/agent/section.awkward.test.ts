@@ -1,5 +1,5 @@
 /** Sections that are interrupted while they open, and sections on machines without git or a container engine. */
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -16,12 +16,7 @@ import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { layer, Snapshots } from "../../src/history/Snapshots.ts"
 import { captureTemporary, directory, names, plant, session } from "./sectioning.ts"
 
-const before = process.env["TMPDIR"]
 const place = captureTemporary()
-afterAll(() => {
-  if (before === undefined) delete process.env["TMPDIR"]
-  else process.env["TMPDIR"] = before
-})
 
 const turn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
 

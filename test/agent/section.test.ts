@@ -1,4 +1,4 @@
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -16,12 +16,7 @@ import { canned } from "./sandboxes.ts"
 import * as Context from "effect/Context"
 import { captureTemporary, counted, directory, names, plant, project, session } from "./sectioning.ts"
 
-const before = process.env["TMPDIR"]
 const place = captureTemporary()
-afterAll(() => {
-  if (before === undefined) delete process.env["TMPDIR"]
-  else process.env["TMPDIR"] = before
-})
 
 const text = (section: Section.Section) =>
   typeof section.template === "string" ? Effect.succeed(section.template) : section.template({})

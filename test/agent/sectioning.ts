@@ -2,6 +2,7 @@
  * Helpers for the tests of sections and prompts: a temporary directory per process, trees to mount, and backends that
  * count their uses.
  */
+import { afterAll } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
@@ -30,8 +31,12 @@ export const project = (): string => {
 
 /** Redirects all temporary files to a directory of this process, and returns that directory. */
 export const captureTemporary = (): string => {
-  const place = directory("temporary-")
+  const [before, place] = [process.env["TMPDIR"], directory("temporary-")]
   process.env["TMPDIR"] = place
+  afterAll(() => {
+    if (before === undefined) delete process.env["TMPDIR"]
+    else process.env["TMPDIR"] = before
+  })
   return place
 }
 

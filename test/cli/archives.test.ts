@@ -11,7 +11,7 @@ import { ArchiveError } from "../../src/history/errors.ts"
 import { directory, type Files } from "../../src/testing/Files.ts"
 import { has, needs, picture } from "../faults/ground.ts"
 import { hasGit, kept, type Kept, place } from "./kept.ts"
-import { type Ran, shell } from "./terminal.ts"
+import { done, shell } from "./terminal.ts"
 import { commandLine } from "../bundled.ts"
 
 const hasPython = needs("archives beside Python's", () => has("python3"), "apt-get install python3")
@@ -23,11 +23,6 @@ const files: Files = {
   "src/grün.txt": "ü\n",
   empty: directory,
   link: { link: "a.txt" }
-}
-
-const done = (ran: Ran): string => {
-  assert.strictEqual(ran.code, 0, ran.err)
-  return ran.out
 }
 
 const python = (cwd: string, script: string): string => execFileSync("python3", ["-c", script], { cwd, encoding: "utf8" })

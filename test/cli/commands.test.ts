@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import { TestClock } from "effect/testing"
-import { type Ran, shell } from "./terminal.ts"
+import { done, shell } from "./terminal.ts"
 
 const project = {
   "README.md": "# Title\n\nTODO: write\n",
@@ -17,8 +17,6 @@ const project = {
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 const terminal = { isTerminal: true } as const
-const done = (ran: Ran) => assert.strictEqual(ran.code, 0, ran.err)
-
 describe("ls", () => {
   it.effect("prints one name per line into a pipe, with a slash after directories", () =>
     Effect.gen(function* () {

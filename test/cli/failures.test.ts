@@ -3,9 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { exitCodeOf, exitCodes } from "../../src/cli/exit.ts"
-import { run } from "../../src/cli/main.ts"
-import { Screen, type ScreenShape } from "../../src/cli/screen.ts"
-import { HostOpener } from "../../src/cli/workspace.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as FsError from "../../src/model/FsError.ts"
 import { shell, shellOver } from "./terminal.ts"
@@ -189,33 +186,21 @@ describe("a command", () => {
   )
   it.effect("that cannot open its root reports the path as the user typed it", () =>
     Effect.gen(function* () {
-      const err: Array<string> = []
-      const screen = {
-        program: "fs-algebra",
-        directory: "/home/me",
-        isTerminal: false,
-        isInteractive: false,
-        showsProgress: false,
-        colors: false,
-        errorColors: false,
-        columns: 80,
-        write: () => Effect.void,
-        warn: (line) => Effect.sync(() => void err.push(line)),
-        status: () => Effect.void
-      } as Partial<ScreenShape> as ScreenShape
       const opened: Array<string> = []
-      const code = yield* run(["ls", "--root", "nope"], { version: "0" }).pipe(
-        Effect.provideService(Screen, screen),
-        Effect.provideService(HostOpener, (root) => {
+      const { run } = yield* shell({})
+      const ran = yield* run(["ls", "--root", "nope"], {
+        directory: "/home/me",
+        host: (root) => {
           opened.push(root)
           return Layer.effect(Filesystem, Effect.fail(new FsError.NotFound({ operation: "make", path: "." })))
-        })
-      )
+        }
+      })
       assert.deepStrictEqual(opened, ["/home/me/nope"])
-      assert.strictEqual(code, 3)
-      assert.deepStrictEqual(err, [
-        'error: open "nope": there is no such file or directory\nhint:  Give a directory that exists: --root DIR.'
-      ])
+      assert.strictEqual(ran.code, 3)
+      assert.strictEqual(
+        ran.err,
+        'error: open "nope": there is no such file or directory\nhint:  Give a directory that exists: --root DIR.\n'
+      )
     })
   )
   it.effect("exits with code 70 for a defect", () =>

@@ -5,14 +5,9 @@ import { join } from "node:path"
 import type { Files } from "../../src/testing/Files.ts"
 import { picture } from "../faults/ground.ts"
 import { hasGit, kept, type Kept } from "./kept.ts"
-import type { Ran } from "./terminal.ts"
+import { done } from "./terminal.ts"
 
 const files: Files = { "a.txt": "one\ntwo\n", "src/main.ts": "main\n" }
-
-const done = (ran: Ran): string => {
-  assert.strictEqual(ran.code, 0, ran.err)
-  return ran.out
-}
 
 const work = ["--journal", "work"]
 

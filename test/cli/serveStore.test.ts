@@ -8,13 +8,8 @@ import * as Scope from "effect/Scope"
 import { chmodSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { commandLine } from "../bundled.ts"
-import { directory, type Ended, serve } from "./served.ts"
-import { shell } from "./terminal.ts"
-
-const done = ({ code, err, out }: Pick<Ended, "code" | "err" | "out">): string => {
-  assert.strictEqual(code, 0, err)
-  return out
-}
+import { directory, serve } from "./served.ts"
+import { done, shell } from "./terminal.ts"
 
 /** Runs a client in this process, which is faster than a process for each. */
 const runIn = (directory: string, args: ReadonlyArray<string>, input?: string) =>

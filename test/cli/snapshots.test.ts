@@ -11,7 +11,7 @@ import { FilesystemSnapshot } from "../../src/history/snapshots/value.ts"
 import { directory, type Files } from "../../src/testing/Files.ts"
 import { picture } from "../faults/ground.ts"
 import { hasGit, kept, type Kept, place } from "./kept.ts"
-import { type Ran, shell } from "./terminal.ts"
+import { done, shell } from "./terminal.ts"
 import { commandLine } from "../bundled.ts"
 
 const files: Files = {
@@ -21,11 +21,6 @@ const files: Files = {
   ignored: "kept all the same\n",
   empty: directory,
   link: { link: "a.txt" }
-}
-
-const done = (ran: Ran): string => {
-  assert.strictEqual(ran.code, 0, ran.err)
-  return ran.out
 }
 
 interface Described {
@@ -56,6 +51,15 @@ const change = ({ root }: Kept): void => {
   Fs.rmSync(join(root, "src"), { recursive: true })
   Fs.writeFileSync(join(root, "added.txt"), "new\n")
 }
+
+/** Takes a snapshot, and then changes files. */
+const changedSince = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+  const here = yield* kept(files)
+  const before = picture(here.root)
+  const taken = yield* take(here, ...args)
+  change(here)
+  return { here, before, taken, changed: picture(here.root) }
+})
 
 describe.runIf(hasGit)("the command snapshot", () => {
   it.live("prints id and size of the snapshot, and the changes since the previous snapshot", () =>
@@ -109,11 +113,9 @@ describe.runIf(hasGit)("the command snapshot", () => {
   )
   it.live("stores the snapshot in the directory of --store, and repeats --store in its hints", () =>
     Effect.gen(function* () {
-      const here = yield* kept(files)
-      const { gitDir } = yield* take(here, "--store", "kept here")
-      assert.strictEqual(gitDir, join(here.top, "kept here"))
+      const { here, taken } = yield* changedSince("--store", "kept here")
+      assert.strictEqual(taken.gitDir, join(here.top, "kept here"))
       assert.isFalse(Fs.existsSync(here.state))
-      change(here)
       const { err } = yield* here.run(["restore", "--store", "kept here"])
       assert.match(err, /fs-algebra restore [0-9a-f]{8} --store 'kept here' --root root/)
     })
@@ -354,15 +356,11 @@ describe.runIf(hasGit)("a snapshot name", () => {
 describe.runIf(hasGit)("the command restore", () => {
   it.live("restores changed and removed files, removes added files, and can be undone", () =>
     Effect.gen(function* () {
-      const here = yield* kept(files)
-      const before = picture(here.root)
-      const { snapshotId } = yield* take(here)
-      change(here)
-      const changed = picture(here.root)
+      const { before, changed, here, taken } = yield* changedSince()
       const ran = yield* here.run(["restore"])
       assert.strictEqual(
         done(ran),
-        `M\ta.txt\nD\tadded.txt\nA\tsrc\nA\tsrc/main.ts\nRestored ${snapshotId.slice(0, 8)}, 2 added, 1 changed, 1 removed\n`
+        `M\ta.txt\nD\tadded.txt\nA\tsrc\nA\tsrc/main.ts\nRestored ${taken.snapshotId.slice(0, 8)}, 2 added, 1 changed, 1 removed\n`
       )
       assert.deepStrictEqual(picture(here.root), before)
       const [, id] = /^the previous files are kept as ([0-9a-f]{8}); undo this with fs-algebra restore \1 --root root\n$/.exec(
@@ -374,10 +372,7 @@ describe.runIf(hasGit)("the command restore", () => {
   )
   it.live("reports the same changes with --dry-run, and makes none", () =>
     Effect.gen(function* () {
-      const here = yield* kept(files)
-      yield* take(here)
-      change(here)
-      const changed = picture(here.root)
+      const { changed, here } = yield* changedSince()
       const ran = yield* here.run(["restore", "--dry-run"])
       assert.match(done(ran), /^M\ta\.txt\nD\tadded\.txt\nA\tsrc\nA\tsrc\/main\.ts\nWould restore /)
       assert.strictEqual(ran.err, "nothing has changed\n")
@@ -392,12 +387,8 @@ describe.runIf(hasGit)("the command restore", () => {
   )
   it.live("restores only the given paths", () =>
     Effect.gen(function* () {
-      const here = yield* kept(files)
-      const before = picture(here.root)
-      const { snapshotId } = yield* take(here, "--tag", "x")
-      change(here)
-      const changed = picture(here.root)
-      done(yield* here.run(["restore", snapshotId.slice(0, 10), "src/", "added.txt"]))
+      const { before, changed, here, taken } = yield* changedSince("--tag", "x")
+      done(yield* here.run(["restore", taken.snapshotId.slice(0, 10), "src/", "added.txt"]))
       const { "added.txt": _, ...rest } = changed
       assert.deepStrictEqual(picture(here.root), { ...rest, src: before["src"]!, "src/main.ts": before["src/main.ts"]! })
     })
@@ -408,10 +399,7 @@ describe.runIf(hasGit)("the command restore", () => {
     ["a path that is too long", ["latest", "x".repeat(300)], 8]
   ] as const)("changes nothing for %s", ([, args, code]) =>
     Effect.gen(function* () {
-      const here = yield* kept(files)
-      yield* take(here)
-      change(here)
-      const changed = picture(here.root)
+      const { changed, here } = yield* changedSince()
       const ran = yield* here.run(["restore", ...args])
       assert.deepStrictEqual([ran.code, ran.out], [code, ""], ran.err)
       assert.deepStrictEqual(picture(here.root), changed)
@@ -420,9 +408,7 @@ describe.runIf(hasGit)("the command restore", () => {
   )
   it.live("keeps no safety snapshot with --no-safety, and prints a note", () =>
     Effect.gen(function* () {
-      const here = yield* kept(files)
-      yield* take(here)
-      change(here)
+      const { here } = yield* changedSince()
       const ran = yield* here.run(["restore", "latest", "--no-safety"])
       done(ran)
       assert.strictEqual(ran.err, "the previous files are not kept\n")
@@ -440,11 +426,8 @@ describe.runIf(hasGit)("the command restore", () => {
   )
   it.live("changes nothing if the store has lost content", () =>
     Effect.gen(function* () {
-      const here = yield* kept(files)
-      const { gitDir } = yield* take(here)
-      change(here)
-      const changed = picture(here.root)
-      const packs = join(gitDir, "objects/pack")
+      const { changed, here, taken } = yield* changedSince()
+      const packs = join(taken.gitDir, "objects/pack")
       for (const name of Fs.readdirSync(packs)) {
         if (!name.endsWith(".pack")) continue
         Fs.chmodSync(join(packs, name), 0o600)
@@ -587,9 +570,7 @@ describe.runIf(hasGit)("the command diff", () => {
   )
   it.live("lists changed names with --names, including directories", () =>
     Effect.gen(function* () {
-      const here = yield* kept(files)
-      yield* take(here)
-      change(here)
+      const { here } = yield* changedSince()
       Fs.chmodSync(join(here.root, "empty"), 0o700)
       const ran = yield* here.run(["diff", "--names"])
       assert.strictEqual(done(ran), "M\ta.txt\nA\tadded.txt\nM\tempty\nD\tsrc\nD\tsrc/main.ts\n")

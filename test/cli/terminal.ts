@@ -1,4 +1,5 @@
 /** Runs commands over a filesystem in memory, with a terminal that collects their output and exit codes. */
+import { assert } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -23,6 +24,12 @@ export interface Ran {
   readonly out: string
   readonly err: string
   readonly bytes: Uint8Array
+}
+
+/** Checks that a command has succeeded, and returns its output. */
+export const done = ({ code, err, out }: Pick<Ran, "code" | "err" | "out">): string => {
+  assert.strictEqual(code, 0, err)
+  return out
 }
 
 export interface Shell {

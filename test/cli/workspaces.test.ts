@@ -10,12 +10,7 @@ import { join } from "node:path"
 import { commandLine } from "../bundled.ts"
 import { place } from "./kept.ts"
 import { directory, run as runProcess, serve } from "./served.ts"
-import { type Ran, type RunOptions, shell } from "./terminal.ts"
-
-const done = (ran: Ran): string => {
-  assert.strictEqual(ran.code, 0, ran.err)
-  return ran.out
-}
+import { done, type RunOptions, shell } from "./terminal.ts"
 
 /** A directory with the commands that run in it. */
 const bench = Effect.gen(function* () {

@@ -157,51 +157,75 @@ export const replaceOnly = (
 ): Effect.Effect<TextFile, ToolFailure> =>
   Effect.andThen(call.filesystem.edit(path, edit, { ifMatch }), readText(call, path, path))
 
+/** Creates the file of the command `create`. Fails with `isTaken` if there is an entry at the path. */
+export const createText = (
+  { file_text: text = "", path: shown }: Request,
+  call: Call,
+  path: FsPath,
+  isTaken: Effect.Effect<never, Refused>
+): Effect.Effect<string, ToolFailure> =>
+  call.filesystem.write(path, text, { mode: "create", version: true }).pipe(
+    Effect.catchTags({ AlreadyExists: () => isTaken, NotAFile: () => isTaken }),
+    Effect.map(({ version }) => {
+      call.memory.saw(path, version, text)
+      return `File created successfully at: ${shown}`
+    })
+  )
+
 /** Inserts lines after the given number of lines. One line ending at the end of the new text is ignored. */
-export const insertLines = (text: string, after: number, inserted: string): string => {
+const insertLines = (text: string, after: number, inserted: string): string => {
   const ending = text.includes("\r\n") ? "\r\n" : "\n"
   const lines = text.split(ending)
   lines.splice(after, 0, withLf(inserted).replace(/\n$/, "").replaceAll("\n", ending))
   return lines.join(ending)
 }
 
-export const countLines = (text: string): number => withLf(text).split("\n").length
+/** Inserts the text of the command `insert`, and returns the new version of the file. */
+export const insertText = (
+  { insert_line: line = 0, new_str, insert_text: inserted = new_str ?? "" }: Request,
+  call: Call,
+  path: FsPath,
+  { text, version }: TextFile
+): Effect.Effect<string, ToolFailure> => {
+  const lines = withLf(text).split("\n").length
+  return line < 0 || line > lines
+    ? fail(`Invalid \`insert_line\` parameter: ${line}. It should be within the range of lines of the file: [0, ${lines}]`)
+    : replaceText(call, path, insertLines(text, line, inserted), version)
+}
+
+/** Puts the number of each line before it, as `cat -n` does. */
+export const numberLines = (lines: ReadonlyArray<string>, first: number): string =>
+  lines.map((line, index) => `${String(first + index).padStart(6)}\t${line}`).join("\n")
 
 interface Listed {
+  /** The path below the listed directory. */
   readonly path: string
   readonly isDirectory: boolean
+  readonly at: FsPath
 }
 
 /**
  * Lists the entries of a directory up to two levels deep, sorted by name. Omits the names that `isShown` rejects, the links
  * that `isFollowed` rejects, names that no path can express, and entries without a stat, such as broken links.
  */
-export const listTwoLevels = (
+export const listTwoLevels = Effect.fnUntraced(function* (
   fs: Algebra,
   top: FsPath,
   isShown: (name: string) => boolean,
   isFollowed: (link: FsPath) => Effect.Effect<boolean> = () => Effect.succeed(true),
   depth = 2
-): Effect.Effect<ReadonlyArray<Listed & { readonly at: FsPath }>, ToolFailure> =>
-  Effect.flatMap(fs.list(top), (entries) =>
-    Effect.map(
-      Effect.forEach(
-        entries.filter(({ addressable, name }) => addressable && isShown(name)).sort((a, b) => (a.name < b.name ? -1 : 1)),
-        ({ kind, name, path }) =>
-          Effect.flatMap(Effect.option(fs.stat(path)), (found) =>
-            Effect.flatMap(kind === "symlink" ? isFollowed(path) : Effect.succeed(true), (isKept) => {
-              if (found._tag === "None" || !isKept) return Effect.succeed([])
-              const { isDirectory } = found.value
-              const entry = { path: name, isDirectory, at: path }
-              if (!isDirectory || depth === 1) return Effect.succeed([entry])
-              const children = Effect.orElseSucceed(listTwoLevels(fs, path, isShown, isFollowed, depth - 1), () => [])
-              return Effect.map(children, (below) => [
-                entry,
-                ...below.map((child) => ({ ...child, path: `${name}/${child.path}` }))
-              ])
-            })
-          )
-      ),
-      (all) => all.flat()
-    )
-  )
+): Effect.fn.Return<ReadonlyArray<Listed>, ToolFailure> {
+  const listed: Array<Listed> = []
+  const entries = (yield* fs.list(top)).filter(({ addressable, name }) => addressable && isShown(name))
+  for (const { kind, name, path } of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const found = yield* Effect.option(fs.stat(path))
+    const isKept = kind !== "symlink" || (yield* isFollowed(path))
+    if (found._tag === "None" || !isKept) continue
+    const { isDirectory } = found.value
+    listed.push({ path: name, isDirectory, at: path })
+    if (!isDirectory || depth === 1) continue
+    const below = yield* Effect.orElseSucceed(listTwoLevels(fs, path, isShown, isFollowed, depth - 1), () => [])
+    for (const child of below) listed.push({ ...child, path: `${name}/${child.path}` })
+  }
+  return listed
+})

@@ -9,14 +9,14 @@ import {
   type Commands,
   commandTool,
   type CommandTools,
-  countLines,
+  createText,
   fail,
-  insertLines,
+  insertText,
   linesOf,
   listTwoLevels,
+  numberLines,
   readText,
   replaceOnly,
-  replaceText,
   type Request,
   withLf
 } from "./commands.ts"
@@ -52,9 +52,6 @@ const formatSize = (bytes: number): string => {
   const size = bytes / 1024 ** unit
   return `${size % 1 === 0 ? size : size.toFixed(1)}${units[unit]}`
 }
-
-const numberLines = (lines: ReadonlyArray<string>, first: number): string =>
-  lines.map((line, index) => `${String(first + index).padStart(6)}\t${line}`).join("\n")
 
 const noSuchPath = (path: string) => fail(`The path ${path} does not exist. Please provide a valid path.`)
 
@@ -146,14 +143,8 @@ const replace = Effect.fnUntraced(function* (request: Request, call: Call, path:
 })
 
 const insert = Effect.fnUntraced(function* (request: Request, call: Call, path: FsPath.FsPath) {
-  const { insert_line: line = 0, insert_text: inserted = "", path: shown = "" } = request
-  const { text, version } = yield* readText(call, path, shown)
-  const lines = countLines(text)
-  if (line < 0 || line > lines)
-    return yield* fail(
-      `Invalid \`insert_line\` parameter: ${line}. It should be within the range of lines of the file: [0, ${lines}]`
-    )
-  yield* replaceText(call, path, insertLines(text, line, inserted), version)
+  const { path: shown = "" } = request
+  yield* insertText(request, call, path, yield* readText(call, path, shown))
   return `The file ${shown} has been edited.`
 })
 
@@ -185,15 +176,10 @@ export const makeMemory = (directory: string): CommandTools => {
     return yield* isFile ? viewFile(call, path, shown, range) : fail(`Unsupported file type for ${shown}`)
   })
 
-  const create = Effect.fnUntraced(function* ({ file_text: text = "", path: shown = "" }: Request, call: Call) {
-    const path = yield* pathOf(shown, call)
-    const { version } = yield* Effect.catchTags(call.filesystem.write(path, text, { mode: "create", version: true }), {
-      AlreadyExists: () => fail(`File ${shown} already exists`),
-      NotAFile: () => fail(`File ${shown} already exists`)
-    })
-    call.memory.saw(path, version, text)
-    return `File created successfully at: ${shown}`
-  })
+  const create = (request: Request, call: Call) =>
+    Effect.flatMap(pathOf(request.path ?? "", call), (path) =>
+      createText(request, call, path, fail(`File ${request.path} already exists`))
+    )
 
   const edit = Effect.fnUntraced(function* (request: Request, call: Call) {
     const { path: shown = "" } = request

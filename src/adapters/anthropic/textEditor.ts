@@ -10,11 +10,12 @@ import {
   type Commands,
   commandTool,
   type CommandTools,
-  countLines,
+  createText,
   fail,
-  insertLines,
+  insertText,
   linesOf,
   listTwoLevels,
+  numberLines,
   readText,
   replaceOnly,
   replaceText,
@@ -105,12 +106,6 @@ const viewDirectory = Effect.fnUntraced(function* (call: Call, path: FsPath, { p
   return `Here's the files and directories up to 2 levels deep in ${shown}, excluding hidden items:\n${[top, ...below].join("\n")}\n`
 })
 
-const numbered = (text: string): string =>
-  withLf(text)
-    .split("\n")
-    .map((line, index) => `${String(index + 1).padStart(6)}\t${line}`)
-    .join("\n")
-
 const pathOf = ({ path = "" }: Request, call: Call) => call.path(path, { blank: "root" })
 
 const touching =
@@ -132,17 +127,10 @@ export const makeTextEditor = (name: string, maxCharacters?: number): CommandToo
     while (history.length > maxHistory || length > maxHistoryLength) length -= history.shift()!.before.length
   }
 
-  const create = ({ file_text: text = "", path: shown = "" }: Request, call: Call, path: FsPath) =>
-    call.filesystem.write(path, text, { mode: "create", version: true }).pipe(
-      Effect.catchTags({
-        AlreadyExists: () => fail(`File already exists at: ${shown}.`, "Cannot overwrite files using command `create`."),
-        NotAFile: () => fail(`File already exists at: ${shown}.`, "Cannot overwrite files using command `create`.")
-      }),
-      Effect.map(({ version }) => {
-        call.memory.saw(path, version, text)
-        return `File created successfully at: ${shown}`
-      })
-    )
+  const create = (request: Request, call: Call, path: FsPath) => {
+    const isTaken = fail(`File already exists at: ${request.path}.`, "Cannot overwrite files using command `create`.")
+    return createText(request, call, path, isTaken)
+  }
 
   const replace = Effect.fnUntraced(function* (request: Request, call: Call, path: FsPath, { text, version }: TextFile) {
     const { new_str: newText = "", old_str: oldText = "" } = request
@@ -155,16 +143,10 @@ export const makeTextEditor = (name: string, maxCharacters?: number): CommandToo
     return "Successfully replaced text at exactly one location."
   })
 
-  const insert = Effect.fnUntraced(function* (request: Request, call: Call, path: FsPath, { text, version }: TextFile) {
-    const { insert_line: line = 0, insert_text: inserted = request.new_str ?? "", path: shown } = request
-    const lines = countLines(text)
-    if (line < 0 || line > lines)
-      return yield* fail(
-        `Invalid \`insert_line\` parameter: ${line}. It should be within the range of lines of the file: [0, ${lines}]`
-      )
-    const after = yield* replaceText(call, path, insertLines(text, line, inserted), version)
-    remember({ path, before: text, after })
-    return `The file ${shown} has been edited.`
+  const insert = Effect.fnUntraced(function* (request: Request, call: Call, path: FsPath, file: TextFile) {
+    const after = yield* insertText(request, call, path, file)
+    remember({ path, before: file.text, after })
+    return `The file ${request.path} has been edited.`
   })
 
   const undo = Effect.fnUntraced(function* ({ path: shown }: Request, call: Call, path: FsPath, { version }: TextFile) {
@@ -178,7 +160,7 @@ export const makeTextEditor = (name: string, maxCharacters?: number): CommandToo
       )
     yield* replaceText(call, path, edit.before, version)
     history.splice(index, 1)
-    return `Last edit to ${shown} undone successfully. Here's the result of running \`cat -n\` on ${shown}:\n${numbered(edit.before)}\n`
+    return `Last edit to ${shown} undone successfully. Here's the result of running \`cat -n\` on ${shown}:\n${numberLines(withLf(edit.before).split("\n"), 1)}\n`
   })
 
   const view = (request: Request, call: Call) =>

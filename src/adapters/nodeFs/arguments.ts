@@ -93,12 +93,28 @@ export const toBytes = (data: unknown, encoding: Encoding | null | undefined, na
   throw invalidType(name, "of type string or an instance of Buffer, TypedArray, or DataView", data)
 }
 
-export const toMode = (value: unknown, name = "mode"): number => {
+/** Reads the mode of an entry, as a number or in octal digits. Returns the default mode, if there is one, for a missing mode. */
+export const toMode = (given: unknown, defaultMode?: number): number => {
+  const value = given ?? defaultMode ?? given
   const mode = typeof value === "string" && /^[0-7]+$/.test(value) ? Number.parseInt(value, 8) : value
-  if (typeof mode === "string") throw invalidValue(name, mode, "must be a 32-bit unsigned integer or an octal string")
-  if (typeof mode !== "number") throw invalidType(name, "of type number", value)
-  if (!Number.isInteger(mode) || mode < 0 || mode > 0xffff_ffff) throw outOfRange(name, ">= 0 && <= 4294967295", mode)
+  if (typeof mode === "string") throw invalidValue("mode", mode, "must be a 32-bit unsigned integer or an octal string")
+  if (typeof mode !== "number") throw invalidType("mode", "of type number", value)
+  if (!Number.isInteger(mode) || mode < 0 || mode > 0xffff_ffff) throw outOfRange("mode", ">= 0 && <= 4294967295", mode)
   return mode
+}
+
+/** Reads the mode of `access` and `copyFile`, which has three bits. */
+export const toThreeBits = (mode: unknown): number => {
+  if (typeof mode !== "number" || !Number.isInteger(mode) || mode < 0 || mode > 7)
+    throw outOfRange("mode", ">= 0 && <= 7", mode)
+  return mode
+}
+
+/** Reads the new size of a file. A negative size means 0. */
+export const toLength = (length: unknown): number => {
+  if (typeof length !== "number") throw invalidType("len", "of type number", length)
+  if (!Number.isInteger(length)) throw outOfRange("len", "an integer", length)
+  return Math.max(0, length)
 }
 
 /** Returns a time in milliseconds since 1970, or `undefined` for a number of seconds for which Node uses the current time. */

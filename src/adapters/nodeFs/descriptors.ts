@@ -14,12 +14,14 @@ import {
   toBuffer,
   toBytes,
   toFlags,
+  toLength,
   toMillis,
   toMode,
   toOptions,
   toPath,
   toPosition,
-  toRange
+  toRange,
+  toThreeBits
 } from "./arguments.ts"
 import { type Core, type Entry, type Failure, named, naming, refuse } from "./core.ts"
 import type { EntryCalls } from "./entries.ts"
@@ -123,7 +125,7 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
   const open = (path: unknown, flags?: unknown, mode?: unknown) => {
     const at = toPath(path)
     const parsed = toFlags(flags)
-    const bits = mode === undefined || mode === null ? defaultFileMode : toMode(mode)
+    const bits = toMode(mode, defaultFileMode)
     return named("open", openAt(at, parsed, bits), at)
   }
 
@@ -240,10 +242,9 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
 
   const ftruncate = (fd: unknown, length: unknown = 0) => {
     const descriptor = toDescriptor(fd)
-    if (typeof length !== "number") throw invalidType("len", "of type number", length)
-    if (!Number.isInteger(length)) throw outOfRange("len", "an integer", length)
+    const size = toLength(length)
     return withDescriptor("ftruncate", descriptor, ({ file, flags }) =>
-      file === undefined || !flags.isWritable ? refuse("EINVAL") : withinMemory(openFiles.truncate(file, Math.max(0, length)))
+      file === undefined || !flags.isWritable ? refuse("EINVAL") : withinMemory(openFiles.truncate(file, size))
     )
   }
 
@@ -337,7 +338,7 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
     const { encoding, flag, mode } = toOptions<FileOptions>(options)
     const flags = toFlags(flag ?? defaultFlag)
     const bytes = toBytes(data, encoding)
-    const bits = mode === undefined || mode === null ? defaultFileMode : toMode(mode)
+    const bits = toMode(mode, defaultFileMode)
     if (typeof file === "number") {
       return withDescriptor("write", toDescriptor(file), (descriptor) => writeAll(descriptor, bytes))
     }
@@ -350,13 +351,10 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
   const truncate = (path: unknown, length: unknown = 0): Effect.Effect<void, Error> => {
     if (typeof path === "number") return ftruncate(path, length)
     const at = toPath(path)
-    if (length !== null && typeof length !== "number") throw invalidType("len", "of type number", length)
-    if (length !== null && !Number.isInteger(length)) throw outOfRange("len", "an integer", length)
+    const size = toLength(length ?? 0)
     return named(
       "open",
-      usingFile(at, updating, defaultFileMode, "ftruncate", ({ file }) =>
-        withinMemory(openFiles.truncate(file!, Math.max(0, length ?? 0)))
-      ),
+      usingFile(at, updating, defaultFileMode, "ftruncate", ({ file }) => withinMemory(openFiles.truncate(file!, size))),
       at
     )
   }
@@ -384,9 +382,7 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
   const copyFile = (from: unknown, to: unknown, mode: unknown = 0) => {
     const source = toPath(from, "src")
     const target = toPath(to, "dest")
-    if (typeof mode !== "number" || !Number.isInteger(mode) || mode < 0 || mode > 7)
-      throw outOfRange("mode", ">= 0 && <= 7", mode)
-    return named("copyfile", copyFileTo(source, target, mode), source, target)
+    return named("copyfile", copyFileTo(source, target, toThreeBits(mode)), source, target)
   }
 
   return {

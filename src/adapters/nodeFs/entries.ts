@@ -7,7 +7,7 @@ import { createActions, deleteActions, moveActions } from "../../filesystem/oper
 import type { FileEntry } from "../../model/Entry.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Buffer } from "../../runtime/buffer.ts"
-import { constants, type Encoding, encodeName, outOfRange, toMillis, toMode, toOptions, toPath } from "./arguments.ts"
+import { constants, type Encoding, encodeName, toMillis, toMode, toOptions, toPath, toThreeBits } from "./arguments.ts"
 import { type Core, type Entry, type Failure, named, refuse } from "./core.ts"
 import { describe } from "../errno.ts"
 import { type BigIntStats, Dirent, type Stats, toStats } from "./stats.ts"
@@ -78,10 +78,9 @@ export const makeEntryCalls = (core: Core) => {
     )
   }
 
-  const access = (path: unknown, mode: unknown = constants.F_OK) => {
+  const access = (path: unknown, wanted: unknown = constants.F_OK) => {
     const at = toPath(path)
-    if (typeof mode !== "number" || !Number.isInteger(mode) || mode < 0 || mode > 7)
-      throw outOfRange("mode", ">= 0 && <= 7", mode)
+    const mode = toThreeBits(wanted)
     const check = ({ path, stat }: Entry): Effect.Effect<void, Failure> => {
       if ((mode & constants.W_OK) !== 0 && !core.isWritable(path)) return refuse("EROFS")
       // A permission of the owner, the group or others is enough, because entries have no owners.
@@ -171,7 +170,7 @@ export const makeEntryCalls = (core: Core) => {
     const at = toPath(path)
     const given: MkdirOptions =
       typeof options === "number" || typeof options === "string" ? { mode: options } : toOptions<MkdirOptions>(options)
-    const mode = given.mode === undefined || given.mode === null ? defaultDirectoryMode : toMode(given.mode)
+    const mode = toMode(given.mode, defaultDirectoryMode)
     if (given.recursive === true) {
       return named("mkdir", at === "" ? refuse("ENOENT") : makeDirectories(at, mode), at)
     }
@@ -334,30 +333,32 @@ export const makeEntryCalls = (core: Core) => {
   }
 
   return {
-    access,
-    chmod,
     chmodAt,
     checkOwner,
-    chown: chown("chown"),
-    lchown: chown("lchown"),
-    link,
     list,
-    lstat: stat("lstat"),
-    lutimes: utimes("lutime"),
-    mkdir,
-    mkdtemp,
-    readdir,
-    readlink,
     realpath,
-    rename,
-    rm,
-    rmdir,
-    stat: stat("stat"),
-    statfs,
-    symlink,
-    unlink,
-    utimes: utimes("utime"),
-    utimesAt
+    utimesAt,
+    calls: {
+      access,
+      chmod,
+      chown: chown("chown"),
+      lchown: chown("lchown"),
+      link,
+      lstat: stat("lstat"),
+      lutimes: utimes("lutime"),
+      mkdir,
+      mkdtemp,
+      readdir,
+      readlink,
+      rename,
+      rm,
+      rmdir,
+      stat: stat("stat"),
+      statfs,
+      symlink,
+      unlink,
+      utimes: utimes("utime")
+    }
   }
 }
 

@@ -89,38 +89,19 @@ export const build = Effect.fnUntraced(function* (
     throw Cause.squash(exit.cause)
   }
 
+  const { appendFile, copyFile, open, readFile, truncate, writeFile, ...descriptorCalls } = contents
   const common = {
-    access: entries.access,
-    appendFile: contents.appendFile,
-    chmod: entries.chmod,
-    chown: entries.chown,
-    copyFile: contents.copyFile,
+    ...entries.calls,
+    appendFile,
+    copyFile,
     cp: makeCopy(core),
-    lchown: entries.lchown,
-    link: entries.link,
-    lstat: entries.lstat,
-    lutimes: entries.lutimes,
-    mkdir: entries.mkdir,
-    mkdtemp: entries.mkdtemp,
-    open: contents.open,
+    open,
     opendir: (path: unknown, options?: unknown) => openDirectory(entries, path, options),
-    readdir: entries.readdir,
-    readFile: contents.readFile,
-    readlink: entries.readlink,
+    readFile,
     realpath: entries.realpath("lstat"),
-    rename: entries.rename,
-    rm: entries.rm,
-    rmdir: entries.rmdir,
-    stat: entries.stat,
-    statfs: entries.statfs,
-    symlink: entries.symlink,
-    truncate: contents.truncate,
-    unlink: entries.unlink,
-    utimes: entries.utimes,
-    writeFile: contents.writeFile
+    truncate,
+    writeFile
   }
-  const { close, fchmod, fchown, fdatasync, fstat, fsync, ftruncate, futimes, read, readv, write, writev } = contents
-  const descriptorCalls = { close, fchmod, fchown, fdatasync, fstat, fsync, ftruncate, futimes, read, readv, write, writev }
   const all = { ...common, ...descriptorCalls } as unknown as Readonly<
     Record<keyof typeof common | keyof typeof descriptorCalls, Call>
   >

@@ -24,7 +24,7 @@ import * as ToolContext from "../ToolContext.ts"
 import * as Result from "../ToolResult.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import { recoverChanges } from "../changes.ts"
-import { type Answer, type AnyDefinition, type Refused, refused } from "../definition.ts"
+import { type Answer, type AnyDefinition, type Refused, refused, resultOfRefusal } from "../definition.ts"
 import { type Ground, type Host, invokeUnknown, told } from "../dispatch.ts"
 import * as Memory from "../memory.ts"
 import type {
@@ -199,10 +199,7 @@ const checkpointCalls = ({ checkpoint, keep = 100 }: RunOptions): ((isElsewhere:
     Effect.suspend(() => {
       if (!needsCheckpoint(invocation)) return call
       const id = idOf(invocation)
-      if (runningIds.has(id)) {
-        const { advice, happened } = callIsUnderWay(invocation.callId)
-        return Effect.succeed(Result.error(`${happened} ${advice}`))
-      }
+      if (runningIds.has(id)) return Effect.succeed(resultOfRefusal(callIsUnderWay(invocation.callId)))
       runningIds.add(id)
       keptIds.delete(id)
       const rolledBackCall = Effect.map(rollBackOnFailure(keeperOf(checkpoint, id, makeRoom), call), (result) => {
@@ -390,8 +387,7 @@ export const make = Effect.fnUntraced(function* <R>(
 
   const callUnknownTool = (name: string, { callId = randomUUID(), context: callContext }: CallOptions) => {
     const known = tools.map(({ definition }) => definition.name)
-    const { advice, happened } = noSuchTool(name, known)
-    const result = Effect.succeed({ result: Result.error(`${happened} ${advice}`) })
+    const result = Effect.succeed({ result: resultOfRefusal(noSuchTool(name, known)) })
     const call = told({ tool: shownName(name), callId, params: {} }, result, { tell: (event) => session.publish(event) })
     return inRunContext(
       Effect.tap(call, spendOnResult(budgetsOf(context, ...(callContext === undefined ? [] : [callContext]))))

@@ -60,10 +60,6 @@ export const changeNotices = (subscribed: Effect.Effect<void>): Layer.Layer<neve
 // session identifies the client. A protocol version without sessions has only client names. Clients with the same name share the
 // state of the policies, but must not rely on each other's reads. Each of their calls therefore gets a new record.
 
-interface ClientMemories {
-  readonly memory: Effect.Effect<Memory.Memory>
-}
-
 /**
  * The largest number of records of read files, one per client. Beyond the limit the least recently used record is removed. The
  * files that its client has read then no longer count as read.
@@ -85,17 +81,16 @@ const currentClient = Effect.gen(function* (): Effect.fn.Return<Client> {
   return { key: `client ${name}`, hasSession: false }
 })
 
-const make = (): ClientMemories => {
+/** Returns an effect that returns the record of the calling client. */
+const makeClientMemory = (): Effect.Effect<Memory.Memory> => {
   const memories = new Map<string, Memory.Memory>()
-  return {
-    memory: Effect.map(currentClient, ({ hasSession, key }) => {
-      const memory = memories.get(key) ?? Memory.make()
-      memories.delete(key)
-      memories.set(key, memory)
-      if (memories.size > maxMemories) memories.delete(memories.keys().next().value!)
-      return hasSession ? memory : Memory.make(memory.session, false)
-    })
-  }
+  return Effect.map(currentClient, ({ hasSession, key }) => {
+    const memory = memories.get(key) ?? Memory.make()
+    memories.delete(key)
+    memories.set(key, memory)
+    if (memories.size > maxMemories) memories.delete(memories.keys().next().value!)
+    return hasSession ? memory : Memory.make(memory.session, false)
+  })
 }
 
 export interface Plan<R = Filesystem> {
@@ -128,9 +123,9 @@ export const plan = Effect.fnUntraced(function* <T extends AnyDefinition<unknown
   ]
   const tools = chosen.filter(yield* offered)
   const facts = { names: new Set(tools.map(({ name }) => name)), limits, readOnly, workspace: options.workspace }
-  const sessions = make()
+  const clientMemory = makeClientMemory()
   const toolServing = yield* makeServing(flow, options.structured, (definition, input) =>
-    Effect.flatMap(sessions.memory, (memory) => invokeUnknown(definition, input, { memory }))
+    Effect.flatMap(clientMemory, (memory) => invokeUnknown(definition, input, { memory }))
   )
   const registerAll = Effect.gen(function* () {
     // Finish the interrupted changes of a killed server before any client sees the files.

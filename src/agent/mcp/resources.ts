@@ -9,8 +9,8 @@ import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
 import type { FileEntry } from "../../model/Entry.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { type Call, define } from "../definition.ts"
-import { mediaTypeOfName as mediaTypeOf } from "../text/mediaType.ts"
+import { type Call, define, touching } from "../definition.ts"
+import { base64 as toBase64, mediaTypeOfName as mediaTypeOf, textOf } from "../text/mediaType.ts"
 import { guideName, pathOf, resourceRoute, resourceTemplate, rootUri, uriOf } from "./guide.ts"
 import type { Serving } from "./tools.ts"
 
@@ -54,17 +54,6 @@ const ResourceContent = Schema.Struct({
 })
 type ResourceContent = typeof ResourceContent.Type
 
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-
-const textOf = (content: Uint8Array): string | undefined => {
-  if (content.includes(0)) return undefined
-  try {
-    return decoder.decode(content)
-  } catch {
-    return undefined
-  }
-}
-
 const lineOf = (entry: FileEntry): string => `${entry.name}${entry.kind === "directory" ? "/" : ""}\t${uriOf(entry.path)}`
 
 const listEntries = (entries: ReadonlyArray<FileEntry>): ResourceContent => ({
@@ -77,7 +66,7 @@ const readFileContent = Effect.fnUntraced(function* (path: FsPath.FsPath, { file
   const { content } = yield* filesystem.readBytes(path)
   const text = textOf(content)
   const media_type = mediaTypeOf(FsPath.name(path), content, text !== undefined)
-  return text === undefined ? { media_type, base64: Buffer.from(content).toString("base64") } : { media_type, text }
+  return text === undefined ? { media_type, base64: toBase64(content) } : { media_type, text }
 })
 
 const content = Effect.fnUntraced(function* (path: FsPath.FsPath, call: Call) {
@@ -93,7 +82,7 @@ const readResource = define({
   does: "reads",
   idempotent: true,
   examples: [{ path: "README.md" }],
-  touches: ({ path }, call) => Effect.map(call.path(path, { blank: "root" }), (path) => [{ access: "read" as const, path }]),
+  touches: touching("read", { blank: "root" }),
   handle: Effect.fnUntraced(function* ({ path: input }, call) {
     const path = yield* call.path(input, { blank: "root" })
     const value = yield* content(path, call).pipe(Effect.catchTag("NotFound", () => Effect.succeed({})))

@@ -11,19 +11,17 @@ import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
+import { isReadonlyObject as isRecord } from "effect/Predicate"
 import * as Queue from "effect/Queue"
 import { Stdio } from "effect/Stdio"
 import * as McpProtocol from "effect/ai/McpProtocol"
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
-import type { Flow } from "./stdio.ts"
 import { guideName, rootUri } from "./guide.ts"
-import { guard, type Line, type Pipe } from "./stdio.ts"
+import { type Flow, guard, type Message, type Pipe } from "./stdio.ts"
 
 // Requests the roots of a client directly over the pipe. The server of effect can send a request only while it answers a request
 // of the client, but the roots must be known before any request is served.
-
-type Message = Extract<Line, { readonly _tag: "Message" }>
 
 export interface ClientRoots {
   readonly takes: (message: Message) => boolean
@@ -40,8 +38,6 @@ const answerTimeout = "10 seconds"
 const maxUnanswered = 64
 
 const requestIdPrefix = "fs-algebra/roots/"
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null
 
 const field = (value: unknown, ...names: ReadonlyArray<string>): unknown =>
   names.reduce<unknown>((at, name) => (isRecord(at) ? at[name] : undefined), value)

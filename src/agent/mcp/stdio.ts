@@ -5,6 +5,7 @@ import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+import { isReadonlyObject as isRecord } from "effect/Predicate"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as Sink from "effect/Sink"
@@ -85,17 +86,17 @@ interface Lines {
   readonly push: (chunk: Uint8Array) => ReadonlyArray<Line>
 }
 
-export type Line =
-  | {
-      readonly _tag: "Message"
-      readonly text: string
-      readonly bytes: number
-      readonly method: string | undefined
-      readonly isRequest: boolean
-      readonly ids: ReadonlyArray<string | number>
-      readonly cancelledId?: string | number | undefined
-    }
-  | { readonly _tag: "Bad"; readonly answer: string }
+export interface Message {
+  readonly _tag: "Message"
+  readonly text: string
+  readonly bytes: number
+  readonly method: string | undefined
+  readonly isRequest: boolean
+  readonly ids: ReadonlyArray<string | number>
+  readonly cancelledId?: string | number | undefined
+}
+
+export type Line = Message | { readonly _tag: "Bad"; readonly answer: string }
 
 /** The largest line, in bytes. In JSON an escaped character needs up to six bytes, so even a call with 8 MB of text fits. */
 export const maxLineBytes = 48 * 1024 * 1024
@@ -123,9 +124,6 @@ const badLine = (code: number, message: string, id: Id = null) => ({
   _tag: "Bad" as const,
   answer: `${JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } })}\n`
 })
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const isId = (value: unknown): value is string | number => typeof value === "string" || typeof value === "number"
 
@@ -229,13 +227,6 @@ export const make = (maxBytes: number = maxLineBytes): Lines => {
 // Orders the messages to the server. Cancellations and other notifications do not wait behind requests. Otherwise a client that
 // floods the server could not cancel a request.
 
-type QueuedMessage = Extract<Line, { readonly _tag: "Message" }>
-
-interface MessageQueue {
-  readonly take: (message: QueuedMessage) => Effect.Effect<void>
-  readonly pass: Effect.Effect<never>
-}
-
 const maxWaitingMessages = 1024
 
 /**
@@ -243,27 +234,27 @@ const maxWaitingMessages = 1024
  */
 const immediateMethods: ReadonlySet<string | undefined> = new Set(["initialize", "ping"])
 
-const singleId = ({ ids }: QueuedMessage): string | number | undefined => (ids.length === 1 ? ids[0] : undefined)
+const singleId = ({ ids }: Message): string | number | undefined => (ids.length === 1 ? ids[0] : undefined)
 
 interface TurnsOptions {
   readonly flow: Flow
   readonly forward: (text: string) => Effect.Effect<void>
   /** Runs for a request that is cancelled while it waits. The request is not passed on. */
-  readonly onDropped: (message: QueuedMessage) => Effect.Effect<void>
+  readonly onDropped: (message: Message) => Effect.Effect<void>
   /** Runs after a cancellation has been passed on. */
   readonly onCancelled: (id: string | number) => Effect.Effect<void>
 }
 
 const makeTurns = Effect.fnUntraced(function* ({ flow, forward, onCancelled, onDropped }: TurnsOptions) {
-  const waiting = yield* Queue.bounded<QueuedMessage>(maxWaitingMessages)
+  const waiting = yield* Queue.bounded<Message>(maxWaitingMessages)
   let waitingCount = 0
   const ids = new Set<string | number>()
   const cancelledIds = new Set<string | number>()
-  const forwardNow = (message: QueuedMessage): Effect.Effect<void> => {
+  const forwardNow = (message: Message): Effect.Effect<void> => {
     flow.countMessage(message.bytes)
     return forward(message.text)
   }
-  const take = (message: QueuedMessage): Effect.Effect<void> => {
+  const take = (message: Message): Effect.Effect<void> => {
     const { cancelledId: cancels, isRequest, method } = message
     if (!isRequest || immediateMethods.has(method)) {
       if (cancels !== undefined && ids.has(cancels)) {
@@ -288,10 +279,8 @@ const makeTurns = Effect.fnUntraced(function* ({ flow, forward, onCancelled, onD
     else yield* forwardNow(message)
     waitingCount--
   }).pipe(Effect.forever)
-  return { take, pass } satisfies MessageQueue
+  return { take, pass }
 })
-
-type Message = Extract<Line, { readonly _tag: "Message" }>
 
 export interface Pipe {
   readonly input: Stream.Stream<Uint8Array, unknown>

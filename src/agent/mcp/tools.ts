@@ -30,11 +30,11 @@ const metadata = Effect.gen(function* () {
 
 const reporter = Effect.fnUntraced(function* (server: McpServer.McpServer["Service"]) {
   const token = ((yield* metadata) as Readonly<Record<string, unknown>> | undefined)?.["progressToken"]
-  if (typeof token !== "string" && typeof token !== "number") return Option.none()
+  if (typeof token !== "string" && typeof token !== "number") return undefined
   const request = yield* Effect.serviceOption(McpSchema.McpRequestContext)
   let lastSentAt = Number.NEGATIVE_INFINITY
   let done = Number.NEGATIVE_INFINITY
-  return Option.some((progress: Progress): Effect.Effect<void> =>
+  return (progress: Progress): Effect.Effect<void> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       if (progress.done <= done || now - lastSentAt < minIntervalMillis) return Effect.void
       lastSentAt = now
@@ -52,7 +52,6 @@ const reporter = Effect.fnUntraced(function* (server: McpServer.McpServer["Servi
         : Effect.provideService(notice, McpSchema.McpRequestContext, request.value)
       return Effect.ignoreCause(noticeToClient)
     })
-  )
 })
 
 const commonFields: Json = {
@@ -159,7 +158,7 @@ export const register = Effect.fnUntraced(function* (
     const report = yield* reporter(server)
     const result = yield* invoke(definition, input).pipe(
       permits.withPermit,
-      Effect.provideService(ToolProgress, Option.getOrUndefined(report)),
+      Effect.provideService(ToolProgress, report),
       Effect.provideService(Structured, outputSchema !== undefined)
     )
     return yield* answer(result)

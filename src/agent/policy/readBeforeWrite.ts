@@ -1,10 +1,12 @@
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import { resolveLink } from "../../engine/resolve.ts"
 import {
   type Algebra,
   type Edit,
   type EditOptions,
+  type Precondition,
   type ReadBytesOptions,
   type ReadOptions,
   versioning,
@@ -24,9 +26,8 @@ import * as FsPath from "../../model/FsPath.ts"
 import { listed } from "../../model/words.ts"
 import { type Child, keyOf } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import * as Result from "../ToolResult.ts"
 import { describeConflict, quotePath } from "../advice.ts"
-import { type Refused, refused, type Touch } from "../definition.ts"
+import { type Refused, refused, resultOfRefusal, type Touch } from "../definition.ts"
 import type { Memory } from "../memory.ts"
 import { formatCount as plural, whole } from "../../model/words.ts"
 import { type Invocation, layer, type Policy } from "./core.ts"
@@ -154,17 +155,18 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
     if (known !== undefined && version !== undefined) memory.saw(known, version)
   }
 
+  const preconditionOf = (known: string, { ifMatch }: Precondition = {}): Precondition => ({
+    ifMatch: ifMatch === undefined ? known : ifMatch
+  })
   const withSeenVersion = (path: string, options: WriteOptions = {}): WriteOptions => {
     if (options.mode === "create") return { ...options, version: true }
     const known = seenVersion(path)
-    return {
-      ...options,
-      version: true,
-      ifMatch: known === undefined ? null : options.ifMatch === undefined ? known : options.ifMatch
-    }
+    return { ...options, version: true, ...(known === undefined ? { ifMatch: null } : preconditionOf(known, options)) }
   }
-  const recordWritten = <E>(path: string, write: Effect.Effect<WriteResult, E>): Effect.Effect<WriteResult, E> =>
-    Effect.tap(write, ({ version }) => Effect.sync(() => recordVersion(path, version)))
+  const recordWritten = <A extends { readonly version?: string }, E>(
+    path: string,
+    change: Effect.Effect<A, E>
+  ): Effect.Effect<A, E> => Effect.tap(change, ({ version }) => Effect.sync(() => recordVersion(path, version)))
 
   /**
    * Refuses a file that the session has not seen at its current version. Without `followsLinks` a link is allowed, because
@@ -176,11 +178,11 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
       onSuccess: ({ isFile, isSymlink }) =>
         !isFile || (isSymlink === true && !followsLinks)
           ? Effect.void
-          : Effect.matchEffect(self.version(path), {
-              onFailure: () => Effect.fail(deniedByPolicy(operation, path)),
-              onSuccess: (version) =>
-                version === seenVersion(path) ? Effect.void : Effect.fail(deniedByPolicy(operation, path))
-            })
+          : Effect.flatMap(Effect.option(self.version(path)), (version) =>
+              Option.isSome(version) && version.value === seenVersion(path)
+                ? Effect.void
+                : Effect.fail(deniedByPolicy(operation, path))
+            )
     })
 
   const checkTreeAsSeen = (operation: string, path: string): Effect.Effect<void, AccessDenied> =>
@@ -238,12 +240,8 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
         const known = seenVersion(path)
         if (options?.dryRun === true) return self.edit(path, edits, options)
         if (known !== undefined) {
-          const edited = self.edit(path, edits, {
-            ...options,
-            version: true,
-            ifMatch: options?.ifMatch === undefined ? known : options.ifMatch
-          })
-          return Effect.tap(edited, ({ version }) => Effect.sync(() => recordVersion(path, version)))
+          const how = { ...options, version: true, ...preconditionOf(known, options) }
+          return recordWritten(path, self.edit(path, edits, how))
         }
         return Effect.andThen(checkFileAsSeen("edit", path, true), self.edit(path, edits, options))
       }
@@ -259,7 +257,7 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
           const known = seenVersion(path)
           return known === undefined
             ? Effect.fail(deniedByPolicy("delete", path))
-            : self.delete(path, { ...options, ifMatch: options?.ifMatch === undefined ? known : options.ifMatch })
+            : self.delete(path, { ...options, ...preconditionOf(known, options) })
         }
       }),
     copy: (from, to, options) =>
@@ -362,7 +360,7 @@ const policy: Policy = {
       ? withExclusiveLock(
           invocation.filesystem.port,
           Effect.matchEffect(checkTouches(invocation), {
-            onFailure: ({ advice, happened }) => Effect.succeed(Result.error(`${happened} ${advice}`)),
+            onFailure: (refusal) => Effect.succeed(resultOfRefusal(refusal)),
             onSuccess: () => call
           })
         )

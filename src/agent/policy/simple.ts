@@ -3,8 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Decorator from "../../filesystem/Decorator.ts"
 import { listed } from "../../model/words.ts"
-import { refused } from "../definition.ts"
-import * as Result from "../ToolResult.ts"
+import { refused, resultOfRefusal } from "../definition.ts"
 import { ToolSettings, type ToolSettingsShape } from "../ToolSettings.ts"
 import { checkDeadline, interruptAt, type Invocation, layer } from "./core.ts"
 
@@ -76,8 +75,7 @@ export const deadline = (at: DateTime.DateTime): Layer.Layer<never> => {
     name: "deadline",
     asked: "first",
     before: () => checkDeadline(endTime),
-    around: (_, call) =>
-      Effect.catch(interruptAt(endTime, call), ({ advice, happened }) => Effect.succeed(Result.error(`${happened} ${advice}`)))
+    around: (_, call) => Effect.catch(interruptAt(endTime, call), (refusal) => Effect.succeed(resultOfRefusal(refusal)))
   })
 }
 

@@ -43,11 +43,7 @@ const memoized = <A, E, R>(
     let kept: { readonly value: A } | undefined
 
     const makeValue = Effect.uninterruptibleMask((restore) =>
-      Effect.gen(function* () {
-        const own = yield* Scope.fork(outer)
-        const value = yield* restore(Scope.provide(make, own)).pipe(
-          Effect.onError((cause) => Scope.close(own, Exit.failCause(cause)))
-        )
+      Effect.map(Tree.releaseOnFailure(restore(make)), (value) => {
         kept = { value }
         return value
       })
@@ -159,6 +155,16 @@ const loadHostMount = Effect.promise(() => import("../../workspace/HostMount.ts"
 
 export const isMounting = ({ mounts = [] }: MountOptions): boolean => mounts.length > 0
 
+/** Fails if the options mount files into the existing directory that the given option names. */
+export const refuseMountsInto = (
+  directory: string | undefined,
+  name: string,
+  options: MountOptions
+): Effect.Effect<void, InvalidArgument> =>
+  directory !== undefined && isMounting(options)
+    ? Effect.fail(invalid("mounts", `nothing can be mounted into an existing directory; omit either ${name} or mounts`))
+    : Effect.void
+
 const withMounts = <E>(
   options: MountOptions,
   use: (
@@ -171,7 +177,7 @@ const withMounts = <E>(
     ? Effect.flatMap(loadHostMount, (module) => use(module, options.mounts ?? [], { allowedRoots: options.allowedRoots ?? [] }))
     : Effect.succeed([])
 
-export const planMounts = (options: MountOptions): Effect.Effect<Previews, MountError> =>
+const planMounts = (options: MountOptions): Effect.Effect<Previews, MountError> =>
   withMounts(options, ({ plan }, mounts, allowed) => plan(mounts, allowed))
 
 export const copyMounts = (filesystem: Algebra, options: MountOptions): Effect.Effect<Previews, MountError | FsError> =>
@@ -201,17 +207,13 @@ export interface HeldFilesystem {
 /** An effect that keeps the shared filesystem open until the scope closes. Fails if the filesystem is closed already. */
 export type SharedFilesystem = Effect.Effect<HeldFilesystem, Unavailable, Scope.Scope>
 
-interface Options {
-  readonly previews?: Previews | undefined
-  readonly snapshotDirectory?: string | undefined
-}
-
-export const make = Effect.fnUntraced(function* <R>(
+/** Shares the filesystem that `open` opens. Fails with MountError for mounts that cannot be made. */
+export const share = Effect.fnUntraced(function* <R>(
   open: Effect.Effect<OpenedFilesystem, SectionError, R>,
-  { snapshotDirectory, ...planned }: Options
-): Effect.fn.Return<SharedFilesystem, never, Exclude<R, Scope.Scope>> {
+  options: MountOptions & Pick<AnyCommonOptions, "snapshotDirectory">
+): Effect.fn.Return<SharedFilesystem, MountError, Exclude<R, Scope.Scope>> {
+  let previews = yield* planMounts(options)
   const resourceScope = yield* Scope.make()
-  let previews = planned.previews ?? []
   const memoizeInScope = <A, E, R2>(effect: Effect.Effect<A, E, R2>) => Scope.provide(memoized(effect), resourceScope)
   const opened = yield* memoizeInScope(
     Effect.tap(open, (opened) =>
@@ -221,7 +223,7 @@ export const make = Effect.fnUntraced(function* <R>(
     )
   )
   const snapshots = yield* memoizeInScope(
-    Effect.flatMap(opened, ({ filesystem }) => makeSnapshotStore(filesystem, snapshotDirectory))
+    Effect.flatMap(opened, ({ filesystem }) => makeSnapshotStore(filesystem, options.snapshotDirectory))
   )
   const services = yield* memoizeInScope(
     Effect.flatMap(opened, ({ filesystem, services }) => withSnapshots(filesystem, services))

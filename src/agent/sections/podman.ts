@@ -16,10 +16,8 @@ import {
   type CommonOptions,
   copyMounts,
   forSession,
-  invalid,
-  isMounting,
   type MountOptions,
-  planMounts,
+  refuseMountsInto,
   type Workspace
 } from "./assemble.ts"
 import { sandboxTools, seven } from "../kits.ts"
@@ -70,10 +68,7 @@ const containerOptions = (options: AnyOptions, strategy: Strategy): Container.Co
 })
 
 const planContainer = Effect.fnUntraced(function* (options: AnyOptions, strategy: Strategy) {
-  if (options.hostDirectory !== undefined && isMounting(options)) {
-    const detail = "nothing can be mounted into an existing directory; omit either hostDirectory or mounts"
-    return yield* Effect.fail(invalid("mounts", detail))
-  }
+  yield* refuseMountsInto(options.hostDirectory, "hostDirectory", options)
   const { plan } = yield* Effect.promise(() => import("../../backends/container/options.ts"))
   const [uid, gid] = [process.getuid?.(), process.getgid?.()]
   const made = plan(containerOptions(options, strategy), uid === undefined || gid === undefined ? undefined : { uid, gid })
@@ -129,10 +124,7 @@ const makeSection = Effect.fnUntraced(function* <T extends AnyDefinition<unknown
   options: PodmanSandboxOptions<T, C>
 ) {
   const plan = yield* planContainer(options, named.strategy)
-  const previews = yield* planMounts(options)
-  const { snapshotDirectory } = options
-  const holder = yield* Holder.make(openContainer(options, named.strategy), { snapshotDirectory, previews })
-  return yield* buildSection(named, plan, options, holder)
+  return yield* buildSection(named, plan, options, yield* Holder.share(openContainer(options, named.strategy), options))
 })
 
 /**

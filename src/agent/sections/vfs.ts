@@ -17,7 +17,6 @@ import {
   forSession,
   isMounting,
   type MountOptions,
-  planMounts,
   type Workspace
 } from "./assemble.ts"
 import { four, seven } from "../kits.ts"
@@ -66,14 +65,6 @@ const text = (kit: Texts.ToolNames) =>
     return Texts.vfs({ toolNames: kit, limits, mounted: yield* held.mountList })
   })
 
-const shareFilesystem = Effect.fnUntraced(function* (
-  options: AnyVfsOptions,
-  open: Effect.Effect<Holder.OpenedFilesystem, SectionError, Scope.Scope>
-) {
-  const previews = yield* planMounts(options)
-  return yield* Holder.make(open, { snapshotDirectory: options.snapshotDirectory, previews })
-})
-
 /**
  * Makes a section with files in memory. With a session, the files are in the slice InMemory.State, and are rolled back, saved
  * and cloned with the session. Mounts are copied at first use; files that the session already has are kept. Fails with
@@ -85,7 +76,7 @@ const shareFilesystem = Effect.fnUntraced(function* (
 export const VfsSection = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>(
   options: VfsOptions<T, C> = {}
 ): Effect.Effect<Workspace<Needed<T, C, Snapshots>>, SectionError, Scope.Scope> =>
-  Effect.flatMap(shareFilesystem(options, openInMemory(options)), (holder) =>
+  Effect.flatMap(Holder.share(openInMemory(options), options), (holder) =>
     assemble<T, C, Snapshots>(
       {
         key: "vfs",
@@ -138,7 +129,7 @@ export const VfsToolsSection = <T extends AnyDefinition<unknown> = AnyDefinition
           key: "vfs.tools",
           title: "Virtual Filesystem Tools",
           tools: four,
-          sharedFilesystem: yield* shareFilesystem(options, openSessionFiles(options)),
+          sharedFilesystem: yield* Holder.share(openSessionFiles(options), options),
           text: text(Texts.fourKit),
           clone: (session) => Tree.releaseOnFailure(Effect.flatMap(forSession(options, session), VfsToolsSection<T, C>))
         },

@@ -18,11 +18,10 @@ import {
   type CommonOptions,
   copyMounts,
   forSession,
-  invalid,
   isMounting,
   makeTemporaryDirectory,
   type MountOptions,
-  planMounts,
+  refuseMountsInto,
   type Workspace
 } from "./assemble.ts"
 import * as Texts from "./texts.ts"
@@ -120,9 +119,7 @@ export const FilesystemSection = Effect.fnUntraced(function* <
 >(
   options: FilesystemOptions<R, T, C, P>
 ): Effect.fn.Return<Workspace<Needed<T, C, P | Snapshots>>, SectionError, Scope.Scope | R> {
-  const previews = yield* planMounts(options)
-  const { snapshotDirectory } = options
-  return yield* buildCustomSection(options, yield* Holder.make(openFilesystem(options), { snapshotDirectory, previews }))
+  return yield* buildCustomSection(options, yield* Holder.share(openFilesystem(options), options))
 })
 
 /**
@@ -212,14 +209,6 @@ export const WorkspaceSection = Effect.fnUntraced(function* <
   T extends AnyDefinition<unknown> = AnyDefinition,
   C extends Section<unknown> = Section
 >(options: WorkspaceOptions<T, C> = {}): Effect.fn.Return<Workspace<Needed<T, C, Snapshots>>, SectionError, Scope.Scope> {
-  if (options.root !== undefined && isMounting(options)) {
-    const detail = "nothing can be mounted into an existing directory; omit either root or mounts"
-    return yield* Effect.fail(invalid("mounts", detail))
-  }
-  const previews = yield* planMounts(options)
-  const sharedFilesystem = yield* Holder.make(openDirectory(options), {
-    snapshotDirectory: options.snapshotDirectory,
-    previews
-  })
-  return yield* buildSection(options, sharedFilesystem)
+  yield* refuseMountsInto(options.root, "root", options)
+  return yield* buildSection(options, yield* Holder.share(openDirectory(options), options))
 })

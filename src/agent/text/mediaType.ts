@@ -1,3 +1,4 @@
+import { decode } from "../../engine/text.ts"
 import { Buffer } from "../../runtime/buffer.ts"
 
 export interface MediaType {
@@ -86,6 +87,12 @@ export const mediaTypeOfName = (name: string, content: Uint8Array, isText: boole
   isText
     ? (texts.get(/\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? "") ?? "text/plain")
     : (mediaTypeOf(content)?.type ?? "application/octet-stream")
+
+/** Returns the text of a file, or `undefined` if the file has a NUL byte or is not UTF-8. */
+export const textOf = (bytes: Uint8Array): string | undefined => {
+  const text = bytes.includes(0) ? undefined : decode(bytes)
+  return typeof text === "string" ? text : undefined
+}
 
 export const base64 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64")

@@ -5,7 +5,7 @@ import { encode } from "../../engine/text.ts"
 import { type FsError, LimitExceeded, promote } from "../../model/FsError.ts"
 import { codePoints, type FsPath } from "../../model/FsPath.ts"
 import { runInSlices } from "../../runtime/steps.ts"
-import { applyChanges, type ChangedFile, type FileChange } from "../changes.ts"
+import { applyChanges, type FileChange } from "../changes.ts"
 import { type Call, define, type Refused, refused, type ToolFailure, type Touch } from "../definition.ts"
 import { applyHunks, applyReplacements, type Deviation, refuseRemainingLines } from "../patch/apply.ts"
 import { type FilePatch, parse, sendAgainAdvice } from "../patch/parse.ts"
@@ -78,11 +78,8 @@ const checkInsertedSize = (call: Call, path: FsPath, texts: ReadonlyArray<string
     : undefined
 }
 
-interface PatchedFile {
+interface PatchedFile extends Pick<FileOutcome, "addedLines" | "removedLines" | "deviations"> {
   readonly bytes: Uint8Array
-  readonly addedLines: number
-  readonly removedLines: number
-  readonly deviations: ReadonlyArray<Deviation>
 }
 
 const patchFile = Effect.fnUntraced(function* (
@@ -127,24 +124,26 @@ interface Plan {
   readonly usedPaths: Set<FsPath>
 }
 
-const add = Effect.fnUntraced(function* (call: Call, plan: Plan, section: Section): Effect.fn.Return<FileOutcome, ToolFailure> {
-  const { patch } = section
-  const path = section.to!
-  if (plan.usedPaths.has(path) || plan.outcomes.has(path)) return yield* Effect.fail(refuseRepeated(path, patch))
+/** Computes the outcome of one section. */
+type Planner = (call: Call, plan: Plan, section: Section) => Effect.Effect<FileOutcome, ToolFailure>
+
+const refuseUsed = ({ outcomes, usedPaths }: Plan, patch: FilePatch, paths: ReadonlyArray<FsPath>) => {
+  const used = paths.find((path) => usedPaths.has(path) || outcomes.has(path))
+  return used === undefined ? Effect.void : Effect.fail(refuseRepeated(used, patch))
+}
+
+const add: Planner = Effect.fnUntraced(function* (call, plan, { patch, to }) {
+  const path = to!
+  yield* refuseUsed(plan, patch, [path])
   if (yield* call.filesystem.exists(path)) return yield* Effect.fail(refuseExisting(path, patch, "added"))
   const { bytes, ...counts } = yield* patchFile(call, path, empty, patch)
   const change = { path, before: null, after: bytes }
   return { action: "added", path, ...counts, setsMode: patch.setsMode, change }
 })
 
-const remove = Effect.fnUntraced(function* (
-  call: Call,
-  plan: Plan,
-  section: Section
-): Effect.fn.Return<FileOutcome, ToolFailure> {
-  const { patch } = section
-  const path = section.from!
-  if (plan.usedPaths.has(path) || plan.outcomes.has(path)) return yield* Effect.fail(refuseRepeated(path, patch))
+const remove: Planner = Effect.fnUntraced(function* (call, plan, { from, patch }) {
+  const path = from!
+  yield* refuseUsed(plan, patch, [path])
   yield* refuseLink(call, path, "removes")
   const { content, version } = yield* read(call, path)
   const { deviations } = yield* patchFile(call, path, content, patch)
@@ -153,16 +152,10 @@ const remove = Effect.fnUntraced(function* (
   return { action: "deleted", path, addedLines: 0, removedLines, deviations, setsMode: false, change }
 })
 
-const move = Effect.fnUntraced(function* (
-  call: Call,
-  plan: Plan,
-  section: Section
-): Effect.fn.Return<FileOutcome, ToolFailure> {
+const move: Planner = Effect.fnUntraced(function* (call, plan, section) {
   const { patch } = section
   const [path, to] = [section.from!, section.to!]
-  for (const name of [path, to]) {
-    if (plan.usedPaths.has(name) || plan.outcomes.has(name)) return yield* Effect.fail(refuseRepeated(name, patch))
-  }
+  yield* refuseUsed(plan, patch, [path, to])
   yield* refuseLink(call, path, "moves")
   const { content, version } = yield* read(call, path)
   if (yield* call.filesystem.exists(to)) return yield* Effect.fail(refuseExisting(to, patch, "the new name"))
@@ -171,27 +164,19 @@ const move = Effect.fnUntraced(function* (
   return { action: "moved", path, to, ...counts, setsMode: patch.setsMode, change }
 })
 
-const patchAgain = Effect.fnUntraced(function* (
-  call: Call,
-  before: FileOutcome,
-  { patch, to }: Section
-): Effect.fn.Return<FileOutcome, ToolFailure> {
-  const furtherPatch = yield* patchFile(call, to!, before.change.after!, patch)
+const patchAgain = Effect.fnUntraced(function* (call: Call, before: FileOutcome, { patch, to }: Section) {
+  const { addedLines, bytes, deviations, removedLines } = yield* patchFile(call, to!, before.change.after!, patch)
   return {
     ...before,
-    addedLines: before.addedLines + furtherPatch.addedLines,
-    removedLines: before.removedLines + furtherPatch.removedLines,
-    deviations: [...before.deviations, ...furtherPatch.deviations],
+    addedLines: before.addedLines + addedLines,
+    removedLines: before.removedLines + removedLines,
+    deviations: [...before.deviations, ...deviations],
     setsMode: before.setsMode || patch.setsMode,
-    change: { ...before.change, after: furtherPatch.bytes }
+    change: { ...before.change, after: bytes }
   }
 })
 
-const update = Effect.fnUntraced(function* (
-  call: Call,
-  plan: Plan,
-  section: Section
-): Effect.fn.Return<FileOutcome, ToolFailure> {
+const update: Planner = Effect.fnUntraced(function* (call, plan, section) {
   const { patch } = section
   const path = section.to!
   const before = plan.outcomes.get(path)
@@ -206,10 +191,7 @@ const update = Effect.fnUntraced(function* (
 const plannerOf = ({ from, to }: Section) =>
   from === undefined ? add : to === undefined ? remove : from === to ? update : move
 
-const planPatch = Effect.fnUntraced(function* (
-  call: Call,
-  sections: ReadonlyArray<Section>
-): Effect.fn.Return<ReadonlyArray<FileOutcome>, ToolFailure> {
+const planPatch = Effect.fnUntraced(function* (call: Call, sections: ReadonlyArray<Section>) {
   const plan: Plan = { outcomes: new Map(), usedPaths: new Set() }
   for (const section of sections) {
     const outcome = yield* plannerOf(section)(call, plan, section)
@@ -286,16 +268,6 @@ const describeOutcome = (outcome: FileOutcome): string => {
   return `${action} ${name} (+${addedLines} -${removedLines})${setsMode ? "; its permissions were not changed" : ""}${describeDeviations(outcome)}`
 }
 
-const applyOutcomes = (
-  call: Call,
-  outcomes: ReadonlyArray<FileOutcome>
-): Effect.Effect<ReadonlyArray<ChangedFile>, ToolFailure> =>
-  applyChanges(
-    call.filesystem,
-    outcomes.map(({ change }) => change),
-    { operation: call.tool }
-  )
-
 export const applyPatch = define({
   name: "apply_patch",
   description:
@@ -331,9 +303,11 @@ export const applyPatch = define({
   handle: Effect.fnUntraced(function* ({ patch }, call) {
     const sections = yield* sectionsOf(patch, call)
     // If another writer changes a file before the commit, compute the changes again.
-    const attempt = Effect.flatMap(planPatch(call, sections), (outcomes) =>
-      Effect.map(applyOutcomes(call, outcomes), (changed) => ({ outcomes, changed }))
-    )
+    const attempt = Effect.gen(function* () {
+      const outcomes = yield* planPatch(call, sections)
+      const changes = outcomes.map(({ change }) => change)
+      return { outcomes, changed: yield* applyChanges(call.filesystem, changes, { operation: call.tool }) }
+    })
     const { changed, outcomes } = yield* Effect.retry(attempt, { times: 4, while: ({ _tag }) => _tag === "Conflict" })
     for (const [index, outcome] of outcomes.entries()) yield* rememberOutcome(call, outcome, changed[index]!.version)
     const head = `applied the patch: ${plural(outcomes.length, "file")} changed`

@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { countSigned, hunks as hunksBetween, withFileHeader } from "../../engine/diff.ts"
 import { wholeAt } from "../../engine/read.ts"
-import { decode } from "../../engine/text.ts"
 import { makeShortIds } from "../../history/snapshots/value.ts"
 import type { Change as TreeChange } from "../../history/tree.ts"
 import { type Fault, type FsError, promote } from "../../model/FsError.ts"
@@ -11,6 +10,7 @@ import type { Backend } from "../../port/Backend.ts"
 import { runInSlices } from "../../runtime/steps.ts"
 import { define, optional } from "../definition.ts"
 import { diffText, excerptDiff, withDiff } from "../text/fit.ts"
+import { textOf } from "../text/mediaType.ts"
 import { Change, changed, changeLine, changeOf, chooseSnapshot, requireSnapshots, snapshotParameter } from "./snapshots.ts"
 
 const maxBytes = 1024 * 1024
@@ -21,11 +21,6 @@ interface Patch {
   readonly isFile: boolean
   readonly lines?: { readonly added: number; readonly removed: number }
   readonly diff: string
-}
-
-const textOf = (bytes: Uint8Array): string | undefined => {
-  const text = bytes.includes(0) ? undefined : decode(bytes)
-  return typeof text === "string" ? text : undefined
 }
 
 const sideAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<FileSide, Fault> {

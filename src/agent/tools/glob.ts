@@ -1,13 +1,9 @@
-/**
- * Finds files by path pattern. If a page exceeds the budget, the search runs again with a smaller limit, so that the reported
- * counts describe the shorter page.
- */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { GlobResult } from "../../model/Entry.ts"
 import { agent } from "../../model/Limits.ts"
-import { define } from "../definition.ts"
-import { countFitting, joinLines } from "../text/fit.ts"
+import { define, touching } from "../definition.ts"
+import { joinLines } from "../text/fit.ts"
 import * as Searching from "./searching.ts"
 import { formatEntry } from "./searching.ts"
 import { formatCount as plural } from "../../model/words.ts"
@@ -24,11 +20,6 @@ const render = ({ matches, next, skipped }: GlobResult): string =>
     matches.map(({ kind, path, sizeBytes }) => formatEntry({ name: path, kind, sizeBytes })),
     Searching.footer(plural(matches.length, "match", "matches"), skipped, next)
   )
-
-const cutToCount = (found: GlobResult, count: number): GlobResult =>
-  count === found.matches.length
-    ? found
-    : { ...found, matches: found.matches.slice(0, count), truncated: true, next: found.matches[count - 1]!.path }
 
 const valueOf = ({ matches, next, skipped, truncated }: GlobResult): typeof Value.Type => ({
   matches: matches.map(({ path, sizeBytes = 0 }) => ({ path, size_bytes: sizeBytes })),
@@ -52,7 +43,7 @@ export const glob = define({
   does: "reads",
   idempotent: true,
   examples: [{ pattern: "*.ts" }, { pattern: "**/*.test.ts", path: "src" }],
-  touches: ({ path = "" }, call) => Effect.map(call.path(path, { blank: "root" }), (path) => [{ access: "read", path }]),
+  touches: touching("read", { blank: "root" }),
   handle: Effect.fnUntraced(function* (params, call) {
     const { settings } = call
     const path = yield* call.path(params.path ?? "", { blank: "root" })
@@ -66,18 +57,10 @@ export const glob = define({
         after: params.after || undefined
       })
     const sent = (found: GlobResult): string => call.sent(render(found), () => valueOf(found))
-    const fittingCount = (found: GlobResult) =>
-      countFitting(found.matches.length, (count) => sent(cutToCount(found, count)), settings)
-    const matchLimit = settings.limits.maxGlobMatches
-    const found = yield* Searching.withProgress(
-      Effect.gen(function* () {
-        const firstResult = yield* page(Math.min(params.max_matches ?? matchLimit, matchLimit))
-        const count = fittingCount(firstResult)
-        if (count === firstResult.matches.length) return firstResult
-        const narrowerResult = yield* page(count)
-        return cutToCount(narrowerResult, fittingCount(narrowerResult))
-      })
-    )
+    const { maxGlobMatches } = settings.limits
+    const matchLimit = Math.min(params.max_matches ?? maxGlobMatches, maxGlobMatches)
+    const nextOf = ({ path }: GlobResult["matches"][number]): string => path
+    const found = yield* Searching.withProgress(Searching.searchFitting<GlobResult>(matchLimit, { page, nextOf, sent }, call))
     const hint = found.matches.length === 0 ? Searching.ignoredHint(found.skipped) : ""
     return { message: `${render(found)}${hint}`, value: valueOf(found) }
   })

@@ -9,7 +9,7 @@ import type { GrepMatch, GrepResult, Skipped } from "../../model/Entry.ts"
 import type { GrepError } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import { agent } from "../../model/Limits.ts"
-import { type Answer, type Call, define, optional, type ToolFailure } from "../definition.ts"
+import { type Answer, type Call, define, optional, type ToolFailure, touching } from "../definition.ts"
 import { countFitting, type Excerpt, excerpt, joinLines, maxLineLength, numberLine } from "../text/fit.ts"
 import { formatCount as plural } from "../../model/words.ts"
 import type { MountPoint } from "../toolPath.ts"
@@ -203,13 +203,6 @@ const countFiles = (matches: ReadonlyArray<GrepMatch>): number => new Set(matche
 const render = ({ matches, next, skipped }: GrepResult): string =>
   joinLines(matchLines(matches), Searching.footer(found(matches.length, countFiles(matches)), skipped, next))
 
-const cutToCount = (result: GrepResult, count: number): GrepResult => {
-  const { matches } = result
-  if (count === matches.length) return result
-  const last = matches[count - 1]!
-  return { ...result, matches: matches.slice(0, count), truncated: true, next: `${last.lineNumber}:${last.path}` }
-}
-
 const matchOf = (match: GrepMatch): typeof Match.Type => {
   const { end, isCut, shown, start } = excerptOf(match)
   const { after, before, lineContent, lineNumber, matchEnd, matchStart, path } = match
@@ -254,35 +247,25 @@ const linesValue = ({ filesSearched, matches, next, skipped, truncated }: GrepRe
   ...(next !== undefined && { next })
 })
 
-/**
- * Searches for lines. If a page exceeds the budget, the search runs again with a smaller limit, so that the reported counts
- * describe the shorter page.
- */
 const lines = Effect.fnUntraced(function* (search: Search): Effect.fn.Return<GrepAnswer, ToolFailure> {
   const { call, matchLimit, options, pattern } = search
   const page = (maxMatches: number) => call.filesystem.grep(pattern, { ...options, maxMatches })
   const sent = (result: GrepResult): string => call.sent(render(result), () => linesValue(result))
-  const shown = (result: GrepResult) =>
-    countFitting(result.matches.length, (count) => sent(cutToCount(result, count)), call.settings)
-  const whole = yield* page(matchLimit)
-  const count = shown(whole)
-  const again = count === whole.matches.length ? whole : yield* page(count)
-  const result = again === whole ? whole : cutToCount(again, shown(again))
+  const nextOf = ({ lineNumber, path }: GrepMatch): string => `${lineNumber}:${path}`
+  const result = yield* Searching.searchFitting<GrepResult>(matchLimit, { page, nextOf, sent }, call)
   const hint = result.matches.length === 0 ? noMatchHint(search, result.skipped) : ""
   return { message: `${render(result)}${hint}`, value: linesValue(result) }
 })
 
-const renderFiles = ({ files, next, skipped }: FileCounts, mode: "files" | "count"): string => {
-  const total = files.reduce((sum, { count }) => sum + count, 0)
-  return joinLines(
+const renderFiles = ({ files, next, skipped }: FileCounts, mode: "files" | "count"): string =>
+  joinLines(
     files.map(({ count, path }) => (mode === "files" ? path : `${path}: ${plural(count, "match", "matches")}`)),
-    Searching.footer(found(total, files.length), skipped, next)
+    Searching.footer(found(matchesIn(files), files.length), skipped, next)
   )
-}
 
 const filesValue = ({ files, filesSearched, next, skipped }: FileCounts): typeof Value.Type => ({
   files,
-  total: files.reduce((sum, { count }) => sum + count, 0),
+  total: matchesIn(files),
   files_matched: files.length,
   files_searched: filesSearched,
   skipped: Searching.skippedOf(skipped),
@@ -330,7 +313,7 @@ export const grep = define({
     { pattern: "parse(", literal: true, path: "src", context: 2 },
     { pattern: "import", mode: "count" }
   ],
-  touches: ({ path = "" }, call) => Effect.map(call.path(path, { blank: "root" }), (path) => [{ access: "read", path }]),
+  touches: touching("read", { blank: "root" }),
   handle: Effect.fnUntraced(function* (params, call) {
     const { mode = "matches" } = params
     const { limits, mountPoint } = call.settings

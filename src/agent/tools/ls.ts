@@ -2,10 +2,11 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type FileEntry, Kind } from "../../model/Entry.ts"
-import { compare, fold, root } from "../../model/FsPath.ts"
-import { type Call, define, optional } from "../definition.ts"
+import { compare, fold } from "../../model/FsPath.ts"
+import { type Call, define, optional, touching } from "../definition.ts"
 import { countFitting, joinLines } from "../text/fit.ts"
 import { formatCount as plural, formatSize as size } from "../../model/words.ts"
+import { displayPath } from "../toolPath.ts"
 import { countsOf, formatCounts, formatEntry } from "./searching.ts"
 
 const StatValue = Schema.Struct({
@@ -52,7 +53,7 @@ export const stat = define({
   does: "reads",
   idempotent: true,
   examples: [{ path: "README.md" }],
-  touches: ({ path = "" }, call) => Effect.map(call.path(path, { blank: "root" }), (path) => [{ access: "read", path }]),
+  touches: touching("read", { blank: "root" }),
   handle: Effect.fnUntraced(function* ({ path: input = "" }, call) {
     const path = yield* call.path(input, { blank: "root" })
     const found = yield* call.filesystem.stat(path)
@@ -102,14 +103,14 @@ export const ls = define({
   does: "reads",
   idempotent: true,
   examples: [{}, { path: "src" }],
-  touches: ({ path = "" }, call) => Effect.map(call.path(path, { blank: "root" }), (path) => [{ access: "read", path }]),
+  touches: touching("read", { blank: "root" }),
   handle: Effect.fnUntraced(function* ({ after = "", path: input = "" }, call) {
     const path = yield* call.path(input, { blank: "root" })
     const all = yield* call.filesystem.list(path)
     const entries = after === "" ? all : all.filter(isAfter(call, after))
     const counts = countsOf(all)
     const footer = (shown: number): string => {
-      if (all.length === 0) return `${path === root ? "the root" : path} is empty`
+      if (all.length === 0) return `${displayPath(path)} is empty`
       if (shown === entries.length) return formatCounts(counts)
       return `${formatCounts(counts)}; continue with after=${JSON.stringify(entries[shown - 1]!.name)}`
     }

@@ -9,7 +9,16 @@ import * as Text from "../../engine/text.ts"
 import { InvalidArgument } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { standard } from "../../model/Limits.ts"
-import { type Answer, type Attachment, type Call, define, optional, refused, type ToolFailure } from "../definition.ts"
+import {
+  type Answer,
+  type Attachment,
+  type Call,
+  define,
+  optional,
+  refused,
+  type ToolFailure,
+  touching
+} from "../definition.ts"
 import { countFitting, type Excerpt, excerpt, joinLines, maxLineLength, numberLine, type PageBudget } from "../text/fit.ts"
 import { base64, isViewable, type MediaType, mediaTypeOf } from "../text/mediaType.ts"
 import { formatCount as plural, formatSize as size } from "../../model/words.ts"
@@ -462,7 +471,7 @@ export const readFile = define({
   does: "reads",
   idempotent: true,
   examples: [{ path: "README.md" }, { path: "src/main.ts", line: 120, limit: 40 }, { path: "logo.bin", encoding: "base64" }],
-  touches: ({ path }, call) => Effect.map(call.path(path), (path) => [{ access: "read", path }]),
+  touches: touching("read"),
   handle: Effect.fnUntraced(function* (params, call) {
     const path = yield* call.path(params.path)
     const window = yield* windowOfParams(params, call)

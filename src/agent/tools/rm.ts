@@ -15,7 +15,7 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import { performing } from "../../port/Request.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import { define, optional } from "../definition.ts"
+import { define, optional, touching } from "../definition.ts"
 import { formatCount as plural } from "../../model/words.ts"
 
 // Removes a directory atomically: moves it aside, then removes it there, so that a failed call has removed nothing. If the
@@ -155,7 +155,7 @@ export const rm = define({
   does: "changes",
   idempotent: false,
   examples: [{ path: "build" }, { path: "tmp/out.txt", allow_missing: true }],
-  touches: ({ path }, call) => Effect.map(call.path(path), (path) => [{ access: "delete", path }]),
+  touches: touching("delete"),
   handle: Effect.fnUntraced(function* ({ allow_missing = false, path: raw }, call) {
     const path = yield* call.path(raw)
     const removed = yield* removeDirectory(call.filesystem, path, allow_missing ? "ignore" : "fail")

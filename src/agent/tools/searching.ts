@@ -5,7 +5,8 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Entry from "../../model/Entry.ts"
 import type { Kind } from "../../model/Entry.ts"
-import { optional, ToolProgress } from "../definition.ts"
+import { type Call, optional, type ToolFailure, ToolProgress } from "../definition.ts"
+import { countFitting } from "../text/fit.ts"
 import { formatCount as plural, formatSize as size, listed } from "../../model/words.ts"
 import { type MountPoint, withoutMount } from "../toolPath.ts"
 
@@ -80,11 +81,14 @@ export const globOf = (pattern: string, mountPoint: MountPoint): string => witho
 
 const maxNamedPaths = 3
 
-const namePaths = (paths: ReadonlyArray<string>, count: number): string => {
-  const shown = paths.slice(0, maxNamedPaths)
-  const more = count - shown.length
-  return shown.length === 0 ? "" : ` (${listed(more > 0 ? [...shown, `${more} more`] : shown)})`
+/** Lists the first paths, and says how many more of `count` there are. */
+export const listSome = (paths: ReadonlyArray<string>, max: number, count = paths.length): string => {
+  const shown = paths.slice(0, max)
+  return listed(count > shown.length ? [...shown, `${count - shown.length} more`] : shown)
 }
+
+const namePaths = (paths: ReadonlyArray<string>, count: number): string =>
+  paths.length === 0 ? "" : ` (${listSome(paths, maxNamedPaths, count)})`
 
 export const describeSkipped = ({ binary, ignored, tooLarge, unreadable, unreadablePaths }: Entry.Skipped): string => {
   const reasons = [
@@ -107,6 +111,40 @@ export const footer = (found: string, skipped: Entry.Skipped, next: string | und
 
 export const ignoredHint = ({ ignored }: Entry.Skipped): string =>
   ignored > 0 ? "; include_ignored=true searches ignored files too" : ""
+
+interface Found {
+  readonly matches: ReadonlyArray<unknown>
+  readonly truncated: boolean
+  readonly next?: string | undefined
+}
+
+interface Pages<A extends Found> {
+  readonly page: (maxMatches: number) => Effect.Effect<A, ToolFailure>
+  /** Returns the value of `after` that continues after a match. */
+  readonly nextOf: (match: A["matches"][number]) => string
+  readonly sent: (found: A) => string
+}
+
+/**
+ * Searches for a page. If the page exceeds the budget, searches again with a smaller limit, so that the reported counts
+ * describe the shorter page.
+ */
+export const searchFitting = Effect.fnUntraced(function* <A extends Found>(
+  limit: number,
+  { nextOf, page, sent }: Pages<A>,
+  { settings }: Call
+): Effect.fn.Return<A, ToolFailure> {
+  const cut = (found: A, count: number): A =>
+    count === found.matches.length
+      ? found
+      : { ...found, matches: found.matches.slice(0, count), truncated: true, next: nextOf(found.matches[count - 1]) }
+  const fitting = (found: A): number => countFitting(found.matches.length, (count) => sent(cut(found, count)), settings)
+  const whole = yield* page(limit)
+  const count = fitting(whole)
+  if (count === whole.matches.length) return whole
+  const shorter = yield* page(count)
+  return cut(shorter, fitting(shorter))
+})
 
 /** Reports progress once a second. The amount of work is unknown, so only the elapsed time is reported. */
 export const withProgress = <A, E, R>(search: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import type { TransferResult } from "../../model/Entry.ts"
 import type { FsError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { type Access, type Call, define, optional, type Refused, refused } from "../definition.ts"
+import { type Access, type Call, define, optional, type Refused, refused, touching } from "../definition.ts"
 import { formatCount as plural, formatSize as size } from "../../model/words.ts"
 import { withToolNames } from "../toolPath.ts"
 
@@ -135,7 +135,7 @@ export const mkdir = define({
   does: "adds",
   idempotent: true,
   examples: [{ path: "src/components" }],
-  touches: ({ path }, call) => Effect.map(call.path(path), (path) => [{ access: "write", path }]),
+  touches: touching("write"),
   handle: Effect.fnUntraced(function* ({ path: raw }, { filesystem, path: parse }) {
     const path = yield* parse(raw)
     const created = yield* filesystem.mkdir(path, { existOk: false }).pipe(

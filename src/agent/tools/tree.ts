@@ -6,11 +6,12 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { type GlobMatch, Kind } from "../../model/Entry.ts"
-import { type FsPath, parent, root } from "../../model/FsPath.ts"
-import { type Call, define, optional, type ToolFailure } from "../definition.ts"
+import { type FsPath, parent } from "../../model/FsPath.ts"
+import { type Call, define, optional, type ToolFailure, touching } from "../definition.ts"
 import { countFitting } from "../text/fit.ts"
-import { countsOf, formatCounts, formatEntry, parameters, withProgress } from "./searching.ts"
-import { listed, formatCount as plural } from "../../model/words.ts"
+import { displayPath } from "../toolPath.ts"
+import { countsOf, formatCounts, formatEntry, listSome, parameters, withProgress } from "./searching.ts"
+import { formatCount as plural } from "../../model/words.ts"
 
 const maxDepth = 16
 const defaultDepth = 3
@@ -117,15 +118,12 @@ const outline = (
 
 const shownEntries = ({ shownChildren }: ChosenEntries): ReadonlyArray<GlobMatch> => [...shownChildren.values()].flat()
 
-const namePaths = (what: string, paths: ReadonlyArray<string>): string => {
-  const names = paths.slice(0, maxNamedPaths)
-  const more = paths.length - maxNamedPaths
-  return names.length === 0 ? "" : `${what}: ${listed(more > 0 ? [...names, `${more} more`] : names)}`
-}
+const namePaths = (what: string, paths: ReadonlyArray<string>): string =>
+  paths.length === 0 ? "" : `${what}: ${listSome(paths, maxNamedPaths)}`
 
 const footer = ({ ignored, isComplete, unreadable }: ReadTree, shown: ChosenEntries, path: FsPath): string =>
   [
-    shown.count === 0 ? `${path === root ? "the root" : path} is empty` : formatCounts(countsOf(shownEntries(shown))),
+    shown.count === 0 ? `${displayPath(path)} is empty` : formatCounts(countsOf(shownEntries(shown))),
     namePaths("ignored", ignored),
     namePaths("unreadable", unreadable),
     isComplete ? "" : `only the first ${maxReadEntries} entries were read`
@@ -155,7 +153,7 @@ export const tree = define({
   does: "reads",
   idempotent: true,
   examples: [{}, { path: "src", depth: 2 }],
-  touches: ({ path = "" }, call) => Effect.map(call.path(path, { blank: "root" }), (path) => [{ access: "read", path }]),
+  touches: touching("read", { blank: "root" }),
   handle: Effect.fnUntraced(function* (params, call) {
     const path = yield* call.path(params.path ?? "", { blank: "root" })
     const { depth = defaultDepth } = params

@@ -1,7 +1,6 @@
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { decode } from "../../engine/text.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { FileEntry, FileStat, Kind, WriteMode } from "../../model/Entry.ts"
 import {
@@ -15,13 +14,13 @@ import {
   type StatError,
   type StreamError
 } from "../../model/FsError.ts"
-import { type FsPath, root } from "../../model/FsPath.ts"
+import type { FsPath } from "../../model/FsPath.ts"
 import { Buffer } from "../../runtime/buffer.ts"
-import { type Call, define, optional, refused, type ToolFailure } from "../definition.ts"
+import { type Call, define, optional, refused, type ToolFailure, touching } from "../definition.ts"
 import { joinFitting, numberLines } from "../text/fit.ts"
-import { base64, isViewable, mediaTypeOf } from "../text/mediaType.ts"
+import { base64, isViewable, mediaTypeOf, textOf } from "../text/mediaType.ts"
 import { formatCount as plural, formatSize as size } from "../../model/words.ts"
-import { checkFile } from "../toolPath.ts"
+import { checkFile, displayPath } from "../toolPath.ts"
 import { removeDirectory } from "./rm.ts"
 
 const Encoding = Schema.Literals(["utf-8", "binary"])
@@ -34,8 +33,8 @@ interface Content {
 }
 
 const contentOf = (bytes: Uint8Array): Content => {
-  const text = bytes.includes(0) ? undefined : decode(bytes)
-  return typeof text === "string" ? { encoding: "utf-8", content: text, text } : { encoding: "binary", content: base64(bytes) }
+  const text = textOf(bytes)
+  return text === undefined ? { encoding: "binary", content: base64(bytes) } : { encoding: "utf-8", content: text, text }
 }
 
 const base64Pattern = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
@@ -107,7 +106,7 @@ export const deleteFile = define({
   does: "changes",
   idempotent: true,
   examples: [{ path: "scratch" }, { path: "notes/old.md", allow_missing: true }],
-  touches: ({ path }, call) => Effect.map(call.path(path), (at) => [{ access: "delete", path: at }]),
+  touches: touching("delete"),
   handle: Effect.fnUntraced(function* ({ allow_missing: missing = false, path }, call) {
     const at = yield* call.path(path)
     const { deleted, directories, files } = yield* removeDirectory(call.filesystem, at, missing ? "ignore" : "fail")
@@ -167,8 +166,6 @@ const formatLine = Effect.fnUntraced(function* (
 const orEmpty = (listing: Effect.Effect<ReadonlyArray<FileEntry>, ListError>) =>
   Effect.catchTag(listing, "NotFound", (_: NotFound) => Effect.succeed<ReadonlyArray<FileEntry> | undefined>(undefined))
 
-const displayPath = (path: FsPath): string => (path === root ? "the root" : path)
-
 export const listDirectory = define({
   name: "list_directory",
   description:
@@ -184,7 +181,7 @@ export const listDirectory = define({
   does: "reads",
   idempotent: true,
   examples: [{}, { path: "notes" }],
-  touches: ({ path = "" }, call) => Effect.map(call.path(path, { blank: "root" }), (at) => [{ access: "read", path: at }]),
+  touches: touching("read", { blank: "root" }),
   handle: Effect.fnUntraced(function* ({ path = "" }, call) {
     const fs = call.filesystem
     const at = yield* call.path(path, { blank: "root" })
@@ -252,7 +249,7 @@ export const readFile = define({
   does: "reads",
   idempotent: true,
   examples: [{ path: "notes/plan.md" }],
-  touches: ({ path }, call) => Effect.map(call.path(path), (at) => [{ access: "read", path: at }]),
+  touches: touching("read"),
   handle: Effect.fnUntraced(function* ({ path }, call) {
     const at = yield* call.path(path)
     const { content: bytes, sizeBytes, version } = yield* call.filesystem.readBytes(at, { version: true })
@@ -350,7 +347,7 @@ export const writeFile = define({
     { path: "notes/plan.md", content: "1. look\n2. write\n" },
     { path: "notes/plan.md", content: "3. test\n", mode: "append" }
   ],
-  touches: ({ path }, call) => Effect.map(call.path(path), (at) => [{ access: "write", path: at }]),
+  touches: touching("write"),
   handle: Effect.fnUntraced(function* (
     { content, encoding: requested, if_version: requiredVersion, mode = "create", path },
     call

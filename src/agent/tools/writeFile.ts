@@ -4,7 +4,7 @@ import * as Schema from "effect/Schema"
 import type { WriteMode } from "../../model/Entry.ts"
 import type { InvalidArgument } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import { define, optional, type Refused, refused } from "../definition.ts"
+import { define, optional, type Refused, refused, touching } from "../definition.ts"
 import { formatCount as plural, formatSize as size } from "../../model/words.ts"
 import { checkFile, withToolNames } from "../toolPath.ts"
 
@@ -71,7 +71,7 @@ export const writeFile = define({
     { path: "docs/notes.md", content: "# Notes\n" },
     { path: "log.txt", content: "done\n", mode: "append" }
   ],
-  touches: ({ path }, call) => Effect.map(call.path(path), (path) => [{ access: "write", path }]),
+  touches: touching("write"),
   handle: Effect.fnUntraced(function* ({ content, if_match, mode = "create", path: raw }, call) {
     const path = yield* call.path(raw)
     yield* checkFile(call.tool, raw)

@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
-import * as Flag from "effect/cli/Flag"
 import { isUtf8 } from "node:buffer"
 import { countSigned, hunks as hunksBetween } from "../../engine/diff.ts"
 import { wholeAt } from "../../engine/read.ts"
@@ -335,7 +334,7 @@ ID is a unique prefix of an id, a tag that only one snapshot has, or latest; the
       Argument.withDescription("Another snapshot (default: the current files)"),
       Argument.withDefault("")
     ),
-    paths: flags.repeated("path", "PATH", "Only this path and all paths below it (may be repeated)").pipe(Flag.withAlias("p")),
+    paths: flags.pathsBelow,
     names: flags.toggle("names", "Only the names, with A for added, M for changed, D for removed"),
     stat: flags.toggle("stat", "Only the number of changed lines per file")
   },

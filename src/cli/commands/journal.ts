@@ -157,7 +157,7 @@ older than the journal.`,
   {
     file,
     to: flags.natural("to", "POSITION", "Compare with this position (default: the last)"),
-    paths: flags.repeated("path", "PATH", "Only this path and all paths below it (may be repeated)").pipe(Flag.withAlias("p")),
+    paths: flags.pathsBelow,
     all: flags.toggle("all", "Show paths that the journal never touched too")
   },
   onJournal(() => import("../journal/undo.ts").then(({ drift }) => drift))
@@ -179,7 +179,7 @@ same journal, so that the undo can be undone too.`,
   {
     file,
     to: flags.requiredNatural("to", "POSITION", "Undo all changes after this position; 0 undoes all changes"),
-    paths: flags.repeated("path", "PATH", "Only this path and all paths below it (may be repeated)").pipe(Flag.withAlias("p")),
+    paths: flags.pathsBelow,
     dryRun: flags.toggle("dry-run", "Show what would change, and change nothing")
   },
   onJournal(() => import("../journal/undo.ts").then(({ undo }) => undo))

@@ -21,10 +21,7 @@ import { Settings } from "../settings.ts"
 import { subcommand } from "../subcommand.ts"
 
 const Answer = Schema.Struct({ ...FileStat.fields, version: Schema.optionalKey(Schema.String) })
-
-interface Answer extends FileStat {
-  readonly version?: string
-}
+type Answer = typeof Answer.Type
 
 const kindNames = { file: "file", directory: "directory", symlink: "link", other: "not a file, a directory or a link" } as const
 
@@ -164,12 +161,7 @@ const DetailedEntry = Schema.Struct({
   modifiedAt: Schema.optionalKey(Schema.DateTimeUtc),
   target: Schema.optionalKey(Schema.String)
 })
-
-interface DetailedEntry extends FileEntry {
-  readonly mode?: number
-  readonly modifiedAt?: DateTime.Utc
-  readonly target?: string
-}
+type DetailedEntry = typeof DetailedEntry.Type
 
 const withDetails = Effect.fnUntraced(function* (fs: Algebra, entry: FileEntry) {
   if (!entry.addressable) return entry

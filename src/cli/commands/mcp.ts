@@ -48,12 +48,8 @@ export const mcp = Command.make(
       "PATH",
       "The absolute directory that paths may begin with (default: the root as given)"
     ),
-    allow: flags.repeated("allow", "GLOB", "Allow access only to these paths (may be repeated)"),
-    deny: flags.repeated(
-      "deny",
-      "GLOB",
-      "Hide these paths and refuse access to them, even if --allow matches (may be repeated)"
-    ),
+    allow: flags.allow,
+    deny: flags.deny,
     readBeforeWrite: flags.toggle(
       "read-before-write",
       "Refuse to change, move or remove files whose current version was not read"

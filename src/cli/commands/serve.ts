@@ -30,12 +30,8 @@ content. With --store URL and without --workspace, the server serves all workspa
     listen: flags.requiredText("listen", "ADDRESS", "unix:PATH, HOST:PORT (port 0 is any free port), or stdio"),
     readOnly: flags.toggle("read-only", "Refuse all changes"),
     deletes: flags.toggle("no-delete", "Refuse every removal and move").pipe(Flag.map((isGiven) => !isGiven)),
-    allow: flags.repeated("allow", "GLOB", "Allow access only to these paths (may be repeated)"),
-    deny: flags.repeated(
-      "deny",
-      "GLOB",
-      "Hide these paths and refuse access to them, even if --allow matches (may be repeated)"
-    ),
+    allow: flags.allow,
+    deny: flags.deny,
     limits: Flag.Literals("limits", ["agent", "standard", "unlimited"]).pipe(
       Flag.withDescription("The largest limits of a client's call (default: those of commands)"),
       Flag.withMetavar("LIMITS"),

@@ -1,3 +1,4 @@
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -9,7 +10,6 @@ import * as flags from "../flags.ts"
 import { withoutJournalFlag } from "../journal/recording.ts"
 import { withoutMountFlag } from "../mounts.ts"
 import { refusing } from "../settings.ts"
-import { parseDuration } from "../duration.ts"
 import { described, subcommandOn } from "../subcommand.ts"
 
 const noFilesReason = "the command works on whole workspaces"
@@ -87,6 +87,20 @@ until gc deletes it. If a workspace is changed meanwhile, it is not deleted.`,
   },
   ({ dryRun, names }) => Effect.flatMap(loadHandlers, ({ remove }) => remove(names, dryRun))
 )
+
+const secondsPerUnit: ReadonlyMap<string, number> = new Map([
+  ["s", 1],
+  ["m", 60],
+  ["h", 3600],
+  ["d", 86_400],
+  ["w", 604_800]
+])
+
+/** Parses a time such as `90 minutes`, `36h` or `1 day`. Returns `undefined` for any other text. */
+const parseDuration = (text: string): Duration.Duration | undefined => {
+  const [, count, word] = /^\s*(\d{1,9})\s*(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)\s*$/i.exec(text) ?? []
+  return count === undefined ? undefined : Duration.seconds(Number(count) * secondsPerUnit.get(word![0]!.toLowerCase())!)
+}
 
 const gc = workspacesSubcommand(
   "gc",

@@ -68,10 +68,13 @@ const placeAt = (directory: string, file: string): Place => {
 
 const sizeAt = (path: string): number => statOf(path)?.size ?? 0
 
+const isBelow = (directory: string, path: string): boolean =>
+  path.startsWith(directory.endsWith(sep) ? directory : directory + sep)
+
 /** Tests whether the path, with links resolved, lies in the directory. A link out of the directory is not a dump. */
 const staysIn = (directory: string, path: string): boolean => {
   try {
-    return Fs.realpathSync(path).startsWith(directory.endsWith(sep) ? directory : directory + sep)
+    return isBelow(directory, Fs.realpathSync(path))
   } catch {
     return false
   }
@@ -115,36 +118,21 @@ export const list = (directory: string): Effect.Effect<ReadonlyArray<DumpFile>, 
   withDebugErrors(directory, () => listDumps(Fs.realpathSync(resolve(directory))).map(({ modified: _, ...file }) => file))
 
 /** Finds a dump by the path of one of its files, or finds the newest dump of a directory. */
-export const find = (path: string): Effect.Effect<Place, DebugError> =>
-  Effect.flatMap(
-    withDebugErrors(path, () => {
-      const real = Fs.realpathSync(resolve(path))
-      const stat = Fs.statSync(real)
-      if (stat.isDirectory()) {
-        const [newest] = listDumps(real)
-        return newest === undefined ? undefined : placeAt(real, join(real, newest.path))
-      }
-      if (!stat.isFile()) return null
-      return dumpNameOf(basename(path)) === undefined && dumpNameOf(basename(real)) === undefined
-        ? "other"
-        : placeAt(dirname(real), real)
-    }),
-    (place) => {
-      if (place === "other") {
-        return Effect.fail(
-          makeDebugError("invalid", `${JSON.stringify(path)} is not a dump: its name ends in neither .jsonl nor .fs.zip`, path)
-        )
-      }
-      if (place === undefined) {
-        return Effect.fail(
-          makeDebugError("missing", `there is no dump in ${JSON.stringify(path)}: neither a .jsonl nor a .fs.zip`, path)
-        )
-      }
-      return place === null
-        ? Effect.fail(makeDebugError("invalid", `${JSON.stringify(path)} is neither a file nor a directory`, path))
-        : Effect.succeed(place)
-    }
-  )
+export const find = Effect.fnUntraced(function* (path: string) {
+  const shown = JSON.stringify(path)
+  const real = yield* withDebugErrors(path, () => Fs.realpathSync(resolve(path)))
+  const stat = yield* withDebugErrors(path, () => Fs.statSync(real))
+  if (stat.isDirectory()) {
+    const [newest] = yield* withDebugErrors(path, () => listDumps(real))
+    if (newest !== undefined) return placeAt(real, join(real, newest.path))
+    return yield* makeDebugError("missing", `there is no dump in ${shown}: neither a .jsonl nor a .fs.zip`, path)
+  }
+  if (!stat.isFile()) return yield* makeDebugError("invalid", `${shown} is neither a file nor a directory`, path)
+  if (dumpNameOf(basename(path)) === undefined && dumpNameOf(basename(real)) === undefined) {
+    return yield* makeDebugError("invalid", `${shown} is not a dump: its name ends in neither .jsonl nor .fs.zip`, path)
+  }
+  return placeAt(dirname(real), real)
+})
 
 const isInvalidRequest = (path: string): boolean =>
   path === "" || path.length > 4096 || path.includes("\0") || isAbsolute(path) || /^[a-z]:/i.test(path)
@@ -153,22 +141,17 @@ const isInvalidRequest = (path: string): boolean =>
  * Finds a dump below the directory by its path in `list`. Refuses absolute paths, and paths that leave the directory by ".." or
  * through a link.
  */
-export const findBelow = (directory: string, path: string): Effect.Effect<Place, DebugError> => {
+export const findBelow = Effect.fnUntraced(function* (directory: string, path: string) {
   const shown = JSON.stringify(path.slice(0, 200))
   const forbiddenError = makeDebugError("forbidden", `${shown} is outside the served directory`)
-  if (isInvalidRequest(path)) return Effect.fail(forbiddenError)
   const file = resolve(directory, path)
-  if (!file.startsWith(directory.endsWith(sep) ? directory : directory + sep)) return Effect.fail(forbiddenError)
-  if (dumpNameOf(basename(file)) === undefined) return Effect.fail(makeDebugError("missing", `there is no dump ${shown}`))
-  return Effect.flatMap(
-    withDebugErrors(path, () => isFile(file)),
-    (isFileThere): Effect.Effect<Place, DebugError> => {
-      if (!isFileThere) return Effect.fail(makeDebugError("missing", `there is no dump ${shown}`))
-      if (!staysIn(directory, file)) return Effect.fail(forbiddenError)
-      return withDebugErrors(path, () => placeAt(directory, Fs.realpathSync(file)))
-    }
-  )
-}
+  if (isInvalidRequest(path) || !isBelow(directory, file)) return yield* forbiddenError
+  if (dumpNameOf(basename(file)) === undefined || !isFile(file)) {
+    return yield* makeDebugError("missing", `there is no dump ${shown}`)
+  }
+  if (!staysIn(directory, file)) return yield* forbiddenError
+  return yield* withDebugErrors(path, () => placeAt(directory, Fs.realpathSync(file)))
+})
 
 /** Returns a text that changes whenever a dump of the directory is written, added or removed. */
 export const stamp = (directory: string): Effect.Effect<string> =>

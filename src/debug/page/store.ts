@@ -74,22 +74,27 @@ export const dumps = signal<ReadonlyArray<DumpFile>>([])
 /** True if the shown dump was written again after it was loaded, or if the list of dumps has changed. */
 export const isStale = signal(false)
 
-export const makeStoredSetting = <A extends string>(key: string, values: ReadonlyArray<A>, otherwise: A) => {
-  const read = (): string | null => {
-    try {
-      return localStorage.getItem(key)
-    } catch {
-      return null
-    }
+export const readStored = (storage: "localStorage" | "sessionStorage", key: string): string | null => {
+  try {
+    return window[storage].getItem(key)
+  } catch {
+    return null
   }
-  const storedValue = signal<A>(values.find((value) => value === read()) ?? otherwise)
+}
+
+/** Stores a text. If the storage is full or unavailable, the text is not remembered. */
+export const store = (storage: "localStorage" | "sessionStorage", key: string, text: string): void => {
+  try {
+    window[storage].setItem(key, text)
+  } catch {}
+}
+
+export const makeStoredSetting = <A extends string>(key: string, values: ReadonlyArray<A>, otherwise: A) => {
+  const stored = readStored("localStorage", key)
+  const storedValue = signal<A>(values.find((value) => value === stored) ?? otherwise)
   const set = (value: A): void => {
     storedValue.value = value
-    try {
-      localStorage.setItem(key, value)
-    } catch {
-      // The storage is unavailable, so the setting is not remembered.
-    }
+    store("localStorage", key, value)
   }
   return { storedValue: computed(() => storedValue.value), set }
 }

@@ -256,24 +256,18 @@ const followingLaws: ReadonlyArray<Law> = [
 const writingThrough = writing("C-39", insideLinkTree)
 
 const writingThroughLaws: ReadonlyArray<Law> = [
-  ...(["overwrite", "replace"] as const).map((mode) =>
+  ...(
+    [
+      ["overwrite", "new"],
+      ["replace", "new"],
+      ["append", "text\nnew"],
+      ["appendExisting", "text\nnew"]
+    ] as const
+  ).map(([mode, after]) =>
     writingThrough.changes(
       `a write in mode ${mode} follows a link inside the root and keeps the link`,
       (fs) => fs.write("lf", "new", { mode }),
-      {
-        ...insideLinkTree,
-        "d/f": "new"
-      }
-    )
-  ),
-  ...(["append", "appendExisting"] as const).map((mode) =>
-    writingThrough.changes(
-      `a write in mode ${mode} follows a link inside the root and keeps the link`,
-      (fs) => fs.write("lf", "new", { mode }),
-      {
-        ...insideLinkTree,
-        "d/f": "text\nnew"
-      }
+      { ...insideLinkTree, "d/f": after }
     )
   ),
   writing("C-39, C-49", insideLinkTree).changes(
@@ -294,10 +288,7 @@ const writingThroughLaws: ReadonlyArray<Law> = [
     writingThrough.changes(
       `mode ${mode} creates the target of a dangling link`,
       (fs) => fs.write("dangling", "new", { mode }),
-      {
-        ...insideLinkTree,
-        "d/new": "new"
-      }
+      { ...insideLinkTree, "d/new": "new" }
     )
   ),
   ...(["replace", "appendExisting"] as const).map((mode) =>

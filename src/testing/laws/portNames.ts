@@ -137,40 +137,22 @@ export const portNameLaws: ReadonlyArray<Law> = [
     yield* port.rename(toPath("file"), toPath("new"), { replace: true })
     yield* expectPortTree(port, { "dir/inner": "x", empty: directory, new: "text" })
   }),
-  renames.refuses(
-    "port rename over a directory with content",
-    (port) => port.rename(toPath("empty"), toPath("dir"), { replace: true }),
-    "DirectoryNotEmpty"
-  ),
-  renaming("wrong kind", exampleTree).refuses(
-    "port rename of a file over an empty directory",
-    (port) => port.rename(toPath("file"), toPath("empty"), { replace: true }),
-    "NotAFile"
-  ),
-  renaming("wrong kind", exampleTree).refuses(
-    "port rename of a directory over a file",
-    (port) => port.rename(toPath("empty"), toPath("file"), { replace: true }),
-    "NotADirectory"
-  ),
-  renames.refuses(
-    "port rename of a missing path",
-    (port) => port.rename(toPath("none"), toPath("new"), { replace: false }),
-    "NotFound"
-  ),
-  renames.refuses(
-    "port rename of a missing path with replace",
-    (port) => port.rename(toPath("none"), toPath("file"), { replace: true }),
-    "NotFound"
-  ),
-  renaming("missing parent", exampleTree).refuses(
-    "port rename without a parent",
-    (port) => port.rename(toPath("file"), toPath("none/x"), { replace: false }),
-    "NotFound"
-  ),
-  renaming("missing parent", exampleTree).refuses(
-    "port rename below a file",
-    (port) => port.rename(toPath("empty"), toPath("file/x"), { replace: false }),
-    "NotADirectory"
+  ...(
+    [
+      ["rename", "over a directory with content", "empty", "dir", true, "DirectoryNotEmpty"],
+      ["wrong kind", "of a file over an empty directory", "file", "empty", true, "NotAFile"],
+      ["wrong kind", "of a directory over a file", "empty", "file", true, "NotADirectory"],
+      ["rename", "of a missing path", "none", "new", false, "NotFound"],
+      ["rename", "of a missing path with replace", "none", "file", true, "NotFound"],
+      ["missing parent", "without a parent", "file", "none/x", false, "NotFound"],
+      ["missing parent", "below a file", "empty", "file/x", false, "NotADirectory"]
+    ] as const
+  ).map(([part, what, from, to, replace, tag]) =>
+    renaming(part, exampleTree).refuses(
+      `port rename ${what}`,
+      (port) => port.rename(toPath(from), toPath(to), { replace }),
+      tag
+    )
   ),
   renaming("root", exampleTree).refuses(
     "port rename of the root",

@@ -1,11 +1,12 @@
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { ReadBytesResult, ReadResult } from "../../model/Entry.ts"
+import type { ReadError } from "../../model/FsError.ts"
 import { plantFiles, lawForms, withLimits } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { collect, encodeUtf8, names, readingCalls, toBytes } from "../operations.ts"
+import { collect, encodeUtf8, hashOfAbc, names, readingCalls, toBytes } from "../operations.ts"
 
 const service = lawForms("service")
 const writing = lawForms("service", "write")
@@ -71,7 +72,6 @@ const badTexts: ReadonlyArray<BadText> = [
 
 const byteOrderMark = toBytes(0xef, 0xbb, 0xbf)
 
-const hashOfAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 const hashOfEmpty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 const fileReaders = readingCalls.filter(({ operation }) =>
@@ -149,23 +149,15 @@ export const readingLaws: ReadonlyArray<Law> = [
     (fs) => fs.read("a", { offset: 0, limit: 3 }),
     { content: "0\r\n1\n2" }
   ),
-  ...wholeNumbers.flatMap((argument) =>
-    invalidNumbers.map((value) =>
-      pageArguments.refuses(
-        `read refuses ${argument} ${value}`,
-        (fs) => fs.read("a", { [argument]: value }),
-        "InvalidArgument",
-        { argument }
-      )
-    )
-  ),
-  ...wholeNumbers.flatMap((argument) =>
-    invalidNumbers.map((value) =>
-      pageArguments.refuses(
-        `readBytes refuses ${argument} ${value}`,
-        (fs) => fs.readBytes("a", { [argument]: value }),
-        "InvalidArgument",
-        { argument }
+  ...(["read", "readBytes"] as const).flatMap((call) =>
+    wholeNumbers.flatMap((argument) =>
+      invalidNumbers.map((value) =>
+        pageArguments.refuses(
+          `${call} refuses ${argument} ${value}`,
+          (fs): Effect.Effect<unknown, ReadError> => fs[call]("a", { [argument]: value }),
+          "InvalidArgument",
+          { argument }
+        )
       )
     )
   ),

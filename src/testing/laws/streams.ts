@@ -6,7 +6,7 @@ import { plantFiles, lawForms, expectTree, withLimits } from "../chapter.ts"
 import { equal, fails } from "../expect.ts"
 import { directory } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { collect, concatBytes, encodeUtf8, streamThen, toBytes, writeThroughSink } from "../operations.ts"
+import { collect, concatBytes, encodeUtf8, hashOfAbc, streamThen, toBytes, writeThroughSink } from "../operations.ts"
 
 const service = lawForms("service")
 const writing = lawForms("service", "write")
@@ -289,7 +289,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
   }),
   writing("C-50").law("a sink returns the version of the written content", function* (fs) {
     const written = yield* writeThroughSink(fs, "a", ["a", "bc"], { version: true })
-    yield* equal(written.version, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+    yield* equal(written.version, hashOfAbc)
     const appended = yield* writeThroughSink(fs, "a", ["d"], { mode: "append", version: true })
     yield* equal(appended.version, yield* fs.version("a"))
   })

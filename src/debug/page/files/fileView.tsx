@@ -3,7 +3,7 @@ import type { FileContent } from "../../model.ts"
 import { partOfLine } from "../../partOfLine.ts"
 import * as Api from "../api.ts"
 import { bytes, Empty, ErrorMessage, escapeName, LazyComponent, Name, Time, useClipboard, useRequest } from "../components.tsx"
-import { Drawing, FileIcon } from "../shell/icons.tsx"
+import { Drawing, FileIcon, IconButton } from "../shell/icons.tsx"
 import { useKeys } from "../shell/keys.ts"
 import {
   at,
@@ -410,35 +410,27 @@ export const FileView = ({ path }: { readonly path: string }) => {
             </div>
           )}
           {isText ? (
-            <button
-              type="button"
-              class="icon-button"
-              aria-label="Wrap long lines"
+            <IconButton
+              of="wrap"
+              label="Wrap long lines"
               title="Wrap long lines (w)"
-              aria-pressed={isWrapping.value}
+              isPressed={isWrapping.value}
               onClick={switchWrapping}
-            >
-              <Drawing of="wrap" />
-            </button>
+            />
           ) : null}
           {file?.kind === "text" && file.content !== null ? (
             <CopyButton label={file.truncated ? "Copy what is shown" : "Copy the content"} text={file.content} />
           ) : null}
           {file === undefined || file.content === null || file.truncated || file.kind === "symlink" ? null : (
-            <button type="button" class="icon-button" aria-label="Download" title="Download" onClick={() => download(file)}>
-              <Drawing of="download" />
-            </button>
+            <IconButton of="download" label="Download" title="Download" onClick={() => download(file)} />
           )}
-          <button
-            type="button"
-            class="icon-button"
-            aria-label="Who changed the file"
+          <IconButton
+            of="history"
+            label="Who changed the file"
             title="Who changed the file (h)"
-            aria-pressed={isHistoryShown.value}
+            isPressed={isHistoryShown.value}
             onClick={switchHistory}
-          >
-            <Drawing of="history" />
-          </button>
+          />
         </div>
         <p class="file-facts">
           {file === undefined ? (
@@ -493,9 +485,7 @@ export const FileView = ({ path }: { readonly path: string }) => {
           <aside class="history" aria-label="Who changed the file">
             <header>
               <h2>History</h2>
-              <button type="button" class="icon-button" aria-label="Close the history" onClick={switchHistory}>
-                <Drawing of="close" />
-              </button>
+              <IconButton of="close" label="Close the history" onClick={switchHistory} />
             </header>
             <div class="history-body">
               <LazyComponent load={history} with={{ path }} />

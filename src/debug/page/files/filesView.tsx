@@ -2,10 +2,10 @@ import { useSignal } from "@preact/signals"
 import type { RefObject } from "preact"
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks"
 import { bytes, Empty, ErrorMessage, escapeName, Name, VirtualList } from "../components.tsx"
-import { Drawing, FileIcon } from "../shell/icons.tsx"
+import { Drawing, FileIcon, IconButton } from "../shell/icons.tsx"
 import { keys } from "../shell/keys.ts"
 import { useFileKeys } from "../shell/shell.tsx"
-import { fileHref, go, meta, place } from "../store.ts"
+import { fileHref, go, meta, place, readStored, store } from "../store.ts"
 import { DirectoryView, FileView } from "./fileView.tsx"
 import {
   closeAll,
@@ -29,12 +29,8 @@ const [minWidth, maxWidth, defaultWidth] = [180, 640, 288]
 const key = "fs-algebra.tree-width"
 
 const readStoredWidth = (): number => {
-  try {
-    const width = Number(localStorage.getItem(key) ?? defaultWidth)
-    return width >= minWidth && width <= maxWidth ? width : defaultWidth
-  } catch {
-    return defaultWidth
-  }
+  const width = Number(readStored("localStorage", key) ?? defaultWidth)
+  return width >= minWidth && width <= maxWidth ? width : defaultWidth
 }
 
 const Divider = () => {
@@ -44,11 +40,7 @@ const Divider = () => {
     width.current = Math.round(Math.max(minWidth, Math.min(maxWidth, wanted)))
     document.documentElement.style.setProperty("--tree-width", `${width.current}px`)
     element.current?.setAttribute("aria-valuenow", `${width.current}`)
-    try {
-      localStorage.setItem(key, `${width.current}`)
-    } catch {
-      // The storage is unavailable, so the width is not remembered.
-    }
+    store("localStorage", key, `${width.current}`)
   }
   useEffect(() => setWidth(width.current), [])
   return (
@@ -311,28 +303,17 @@ const TreePane = ({ filter }: { readonly filter: RefObject<HTMLInputElement | nu
             <span class="filter-count" role="status">
               {list.length.toLocaleString("en")}
             </span>
-            <button
-              type="button"
-              class="icon-button"
-              aria-label="Clear the filter"
+            <IconButton
+              of="close"
+              label="Clear the filter"
               onClick={() => {
                 query.value = ""
                 filter.current?.focus()
               }}
-            >
-              <Drawing of="close" />
-            </button>
+            />
           </>
         )}
-        <button
-          type="button"
-          class="icon-button"
-          aria-label="Close all directories"
-          title="Close all directories"
-          onClick={closeAll}
-        >
-          <Drawing of="collapse" />
-        </button>
+        <IconButton of="collapse" label="Close all directories" title="Close all directories" onClick={closeAll} />
       </div>
       <div class="tree-body">
         {shownTree.value === undefined ? (

@@ -1,7 +1,7 @@
 import { computed, effect, signal } from "@preact/signals"
 import type { FilesystemMeta } from "../../model.ts"
 import * as Api from "../api.ts"
-import { at, fileHref, go, meta, place, version } from "../store.ts"
+import { at, fileHref, go, meta, place, readStored, store, version } from "../store.ts"
 import { Filter, type Node, initiallyOpen, rowsOf, type Tree, treeOf } from "./tree.ts"
 
 interface ShownTree {
@@ -58,8 +58,8 @@ const keyOf = (): string => `fs-algebra.open:${meta.value?.kind}:${meta.value?.p
 let keptKey = ""
 
 const readStoredDirectories = (): ReadonlySet<string> | undefined => {
+  const text = readStored("sessionStorage", keyOf())
   try {
-    const text = sessionStorage.getItem(keyOf())
     return text === null ? undefined : new Set(JSON.parse(text) as ReadonlyArray<string>)
   } catch {
     return undefined
@@ -68,11 +68,7 @@ const readStoredDirectories = (): ReadonlySet<string> | undefined => {
 
 const storeOpen = (openDirectories: ReadonlySet<string>): void => {
   storedOpenDirectories.value = openDirectories
-  try {
-    sessionStorage.setItem(keyOf(), JSON.stringify([...openDirectories]))
-  } catch {
-    // The storage is full or unavailable.
-  }
+  store("sessionStorage", keyOf(), JSON.stringify([...openDirectories]))
 }
 
 effect(() => {

@@ -2,8 +2,9 @@ import { useLayoutEffect, useMemo, useState } from "preact/hooks"
 import type { DiffEntry, SnapshotInfo } from "../../model.ts"
 import * as Api from "../api.ts"
 import { bytes, Empty, ErrorMessage, useRequest, VirtualList } from "../components.tsx"
-import { at, go, hrefOf, makeStoredSetting, meta, place, snapshots, version } from "../store.ts"
+import { at, go, hereWith, hrefOf, makeStoredSetting, meta, place, snapshots, version } from "../store.ts"
 import type { Mode } from "./editors.ts"
+import { IconButton } from "../shell/icons.tsx"
 import { FileDiff } from "./FileDiff.tsx"
 import { Choice, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow } from "./parts.tsx"
 import { formatAgo, formatCount, millisOf, escapeLine } from "./words.ts"
@@ -90,12 +91,7 @@ export const Changes = () => {
       ? requestedMode
       : storedMode.storedValue.value
   const canCompare = all.length > 0 && from !== to
-  const {
-    askAgain: again,
-    error,
-    isLoading: isWaiting,
-    value
-  } = useRequest(
+  const { askAgain, error, isLoading, value } = useRequest(
     (signal) =>
       canCompare
         ? Api.diff({ ...(from === undefined ? {} : { with: from }), ...(to === undefined ? {} : { at: to }) }, signal)
@@ -120,8 +116,7 @@ export const Changes = () => {
   const chosen = path === "" ? undefined : changes?.find((entry) => entry.path === path)
   const position = chosen === undefined ? -1 : rows.indexOf(chosen)
   const hrefTo = (path: string): string => hrefOf("changes", path, params)
-  const set = (changed: Readonly<Record<string, string | undefined>>): void =>
-    go(hrefOf("changes", path, { ...params, ...changed }))
+  const set = (changed: Readonly<Record<string, string | undefined>>): void => go(hereWith(changed))
   const openRow = (index: number): void => go(hrefTo(rows[index]!.path), { replace: true })
   const focus = useFocus(chosen?.path, position)
   useListKeys("changed file", rows.length, position, openRow)
@@ -143,7 +138,7 @@ export const Changes = () => {
     id === undefined || all.some((one) => one.id === id) ? [] : [[id, escapeLine(id)] as const]
   const changeMode = (mode: Mode): void => {
     storedMode.set(mode)
-    go(hrefOf("changes", path, { ...params, mode }), { replace: true })
+    go(hereWith({ mode }), { replace: true })
   }
   return (
     <div class="panel">
@@ -156,15 +151,13 @@ export const Changes = () => {
             onValue={(value) => set({ with: value })}
             of={[[currentSource, currentSourceName], ...options, ...unknown(from)]}
           />
-          <button
-            type="button"
-            class="icon-button"
+          <IconButton
             title="Swap the sides"
-            aria-label="Swap the sides"
+            label="Swap the sides"
             onClick={() => set({ with: to ?? currentSource, at: from })}
           >
             ⇄
-          </button>
+          </IconButton>
           <span class="faint">to</span>
           <Choice
             label="To"
@@ -175,7 +168,7 @@ export const Changes = () => {
         </span>
         <span class="bar-count" role="status">
           {changes === undefined
-            ? isWaiting && canCompare
+            ? isLoading && canCompare
               ? "comparing…"
               : ""
             : changes.length === 0
@@ -197,7 +190,7 @@ export const Changes = () => {
         )}
       </div>
       {error !== undefined ? (
-        <ErrorMessage message={error} retry={again} />
+        <ErrorMessage message={error} retry={askAgain} />
       ) : !canCompare ? (
         <Empty title="Both sides are the same snapshot">
           <p>Choose another snapshot for one side.</p>

@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks"
 import type { Event } from "../../model.ts"
 import { bytes, Empty, ErrorMessage, VirtualList } from "../components.tsx"
-import { go, hrefOf, meta, place, snapshots } from "../store.ts"
+import { go, hereWith, hrefOf, meta, place, snapshots } from "../store.ts"
 import { Json } from "./Json.tsx"
 import { marksOf, nearestMark, type Span, Timeline, useEvents } from "./Timeline.tsx"
 import {
@@ -198,8 +198,7 @@ export const Events = () => {
   const chosen = path === "" ? undefined : items[Number(path)]
   const position = chosen === undefined ? -1 : rows.indexOf(chosen)
   const hrefTo = (event: Event | undefined): string => hrefOf("events", event === undefined ? "" : String(event.index), params)
-  const set = (changed: Readonly<Record<string, string | undefined>>): void =>
-    go(hrefOf("events", path, { ...params, ...changed }), { replace: true })
+  const set = (changed: Readonly<Record<string, string | undefined>>): void => go(hereWith(changed), { replace: true })
   const focus = useFocus(chosen?.index, position)
   useListKeys("event", rows.length, position, (index) => go(hrefTo(rows[index]), { replace: true }))
 

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { DiffEntry, FileContent } from "../../model.ts"
 import * as Api from "../api.ts"
 import { bytes, ErrorMessage, useRequest } from "../components.tsx"
-import { Drawing } from "../shell/icons.tsx"
+import { IconButton } from "../shell/icons.tsx"
 import { useKeys } from "../shell/keys.ts"
 import { hrefOf, isWrapping, switchWrapping, version } from "../store.ts"
 import type * as EditorsModule from "./editors.ts"
@@ -43,26 +43,30 @@ const Picture = ({ file }: { readonly file: FileContent }) => {
   )
 }
 
-const Text = ({ path, text }: { readonly path: string; readonly text: string }) => {
-  const element = useRef<HTMLDivElement>(null)
-  const [editor, setEditor] = useState<typeof EditorsModule | undefined>(undefined)
-  const [language, setLanguage] = useState<Extension | undefined>(undefined)
+type Editors = typeof EditorsModule
+
+const useEditors = (path: string): { readonly editors: Editors; readonly language: Extension } | undefined => {
+  const [loadedEditors, set] = useState<{ readonly path: string; readonly editors: Editors; readonly language: Extension }>()
   useEffect(() => {
-    let isWanted = true
-    void import("./editors.ts").then(async (editor) => {
-      const language = await editor.languageOf(path)
-      if (!isWanted) return
-      setLanguage(language)
-      setEditor(editor)
+    let isMounted = true
+    void import("./editors.ts").then(async (editors) => {
+      const language = await editors.languageOf(path)
+      if (isMounted) set({ path, editors, language })
     })
     return () => {
-      isWanted = false
+      isMounted = false
     }
   }, [path])
+  return loadedEditors?.path === path ? loadedEditors : undefined
+}
+
+const Text = ({ path, text }: { readonly path: string; readonly text: string }) => {
+  const element = useRef<HTMLDivElement>(null)
+  const loadedEditors = useEditors(path)
   useLayoutEffect(() => {
-    if (editor === undefined || language === undefined) return
-    return editor.showText(element.current!, text, language)
-  }, [editor, language, text])
+    if (loadedEditors === undefined) return
+    return loadedEditors.editors.showText(element.current!, text, loadedEditors.language)
+  }, [loadedEditors, text])
   return <div class="content-text" ref={element} />
 }
 
@@ -159,23 +163,6 @@ const describeOtherDifferences = ({ after, before }: Sides): ReadonlyArray<strin
   return remarks
 }
 
-type Editors = typeof EditorsModule
-
-const useEditors = (path: string): { readonly editors: Editors; readonly language: Extension } | undefined => {
-  const [loadedEditors, set] = useState<{ readonly path: string; readonly editors: Editors; readonly language: Extension }>()
-  useEffect(() => {
-    let isMounted = true
-    void import("./editors.ts").then(async (editors) => {
-      const language = await editors.languageOf(path)
-      if (isMounted) set({ path, editors, language })
-    })
-    return () => {
-      isMounted = false
-    }
-  }, [path])
-  return loadedEditors?.path === path ? loadedEditors : undefined
-}
-
 const Side = ({ file, name }: { readonly file: FileContent | undefined; readonly name: string }) => (
   <section class="side" aria-label={name}>
     <h3 class="small-head">{name}</h3>
@@ -221,7 +208,7 @@ export const FileDiff = ({
   readonly onPast: (by: 1 | -1) => void
 }) => {
   const {
-    askAgain: again,
+    askAgain,
     error,
     value: sides
   } = useRequest(
@@ -304,42 +291,27 @@ export const FileDiff = ({
           </span>
         ) : null}
         {isShown ? (
-          <button
-            type="button"
-            class="icon-button"
-            aria-pressed={isWrapped}
-            aria-label="Wrap long lines"
+          <IconButton
+            of="wrap"
+            isPressed={isWrapped}
+            label="Wrap long lines"
             title="Wrap long lines (w)"
             onClick={switchWrapping}
-          >
-            <Drawing of="wrap" />
-          </button>
+          />
         ) : null}
         {isShown && !isOneSided ? (
           <>
             <span class="diff-steps">
-              <button
-                type="button"
-                class="icon-button"
-                onClick={stepChange(-1)}
-                title="Previous change (p)"
-                aria-label="Previous change"
-              >
+              <IconButton onClick={stepChange(-1)} title="Previous change (p)" label="Previous change">
                 ↑
-              </button>
+              </IconButton>
               <span class="num faint diff-place" aria-live="polite">
                 {step === undefined ? "" : `${step + 1}/`}
                 {totals?.count ?? ""}
               </span>
-              <button
-                type="button"
-                class="icon-button"
-                onClick={stepChange(1)}
-                title="Next change (n)"
-                aria-label="Next change"
-              >
+              <IconButton onClick={stepChange(1)} title="Next change (n)" label="Next change">
                 ↓
-              </button>
+              </IconButton>
             </span>
             {onMode === undefined ? null : (
               <span class="segments" role="group" aria-label="Form of comparison">
@@ -359,7 +331,7 @@ export const FileDiff = ({
           {remark}
         </p>
       ))}
-      {error === undefined ? null : <ErrorMessage message={error} retry={again} />}
+      {error === undefined ? null : <ErrorMessage message={error} retry={askAgain} />}
       {sides === undefined ? null : (
         <>
           {hasImage || obstacle !== undefined ? <Pictures sides={sides} /> : null}

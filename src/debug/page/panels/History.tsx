@@ -70,12 +70,8 @@ const HistoryEntry = ({ item, now, path }: { readonly item: HistoryItem; readonl
 
 export const History = ({ path }: { readonly path: string }) => {
   const now = useNow(10_000)
-  const {
-    askAgain: again,
-    error,
-    value
-  } = useRequest((signal) => Api.history(path, signal), [path, version.value, journalLast.value])
-  if (error !== undefined) return <ErrorMessage message={error} retry={again} />
+  const { askAgain, error, value } = useRequest((signal) => Api.history(path, signal), [path, version.value, journalLast.value])
+  if (error !== undefined) return <ErrorMessage message={error} retry={askAgain} />
   if (value === undefined) return <div class="waiting" aria-busy="true" />
   if (value.length === 0) {
     return (

@@ -4,7 +4,7 @@ import type { HistoryItem, JournalItem, JournalPage } from "../../model.ts"
 import * as Api from "../api.ts"
 import { bytes, Empty, ErrorMessage, useRequest, VirtualList } from "../components.tsx"
 import { useKeys } from "../shell/keys.ts"
-import { go, hrefOf, journalLast, meta, place, version } from "../store.ts"
+import { go, hereWith, hrefOf, journalLast, meta, place, version } from "../store.ts"
 import { Content } from "./FileDiff.tsx"
 import { Json } from "./Json.tsx"
 import {
@@ -295,8 +295,8 @@ const Exchange = ({ id, position }: { readonly id: string; readonly position: nu
 
 const JournalDetail = ({ position }: { readonly position: number }) => {
   const now = useNow(5000)
-  const { askAgain: again, error, value } = useRequest((signal) => Api.entry(position, signal), [position])
-  if (error !== undefined) return <ErrorMessage message={error} retry={again} />
+  const { askAgain, error, value } = useRequest((signal) => Api.entry(position, signal), [position])
+  if (error !== undefined) return <ErrorMessage message={error} retry={askAgain} />
   if (value === undefined) return <div class="waiting" aria-busy="true" />
   const { content, entry, item } = value
   const detail = briefOf(item)
@@ -461,10 +461,10 @@ const ViewSwitch = ({ isChanges }: { readonly isChanges: boolean }) => {
   )
 }
 
+const set = (changed: Readonly<Record<string, string | undefined>>): void => go(hereWith(changed), { replace: true })
+
 const ChangesOnly = () => {
   const { path, q = "" } = place.value.params
-  const set = (changed: Readonly<Record<string, string | undefined>>): void =>
-    go(hrefOf("journal", "", { ...place.value.params, ...changed }), { replace: true })
   return (
     <div class="panel">
       <div class="bar">
@@ -515,8 +515,6 @@ const Entries = () => {
   const highlightedId = hovered ?? chosenId
   const hrefTo = (position: number | undefined): string =>
     hrefOf("journal", position === undefined ? "" : String(position), params)
-  const set = (changed: Readonly<Record<string, string | undefined>>): void =>
-    go(hrefOf("journal", chosenPath, { ...params, ...changed }), { replace: true })
   const showNew = (): void => {
     show()
     scroller()?.scrollTo({ top: 0 })

@@ -63,12 +63,7 @@ const SliceItems = ({ slice }: { readonly slice: SliceInfo }) => {
   const isLatestFirst = policy === "state"
   const end = isLatestFirst ? total - page * pageSize : Math.min(total, (page + 1) * pageSize)
   const begin = isLatestFirst ? Math.max(0, end - pageSize) : page * pageSize
-  const {
-    askAgain: again,
-    error,
-    isLoading: isWaiting,
-    value
-  } = useRequest(
+  const { askAgain, error, isLoading, value } = useRequest(
     (signal) => Api.slice(name, { session, offset: begin, limit: Math.max(1, end - begin) }, signal),
     [name, session, begin, end, version.value]
   )
@@ -78,7 +73,7 @@ const SliceItems = ({ slice }: { readonly slice: SliceInfo }) => {
     return isLatestFirst ? numbered.reverse() : numbered
   }, [value, isLatestFirst])
   return (
-    <article class="detail" aria-label={`Slice ${escapeLine(name)}`} aria-busy={isWaiting}>
+    <article class="detail" aria-label={`Slice ${escapeLine(name)}`} aria-busy={isLoading}>
       <header class="detail-head">
         <h2 class="detail-title mono">{escapeLine(name)}</h2>
         <span class="badge">{policy}</span>
@@ -94,7 +89,7 @@ const SliceItems = ({ slice }: { readonly slice: SliceInfo }) => {
         {isLatestFirst ? " · the latest first" : ""}
       </p>
       {policy === "log" ? <OverTime slice={slice} /> : null}
-      {error === undefined ? null : <ErrorMessage message={error} retry={again} />}
+      {error === undefined ? null : <ErrorMessage message={error} retry={askAgain} />}
       {value !== undefined && rows.length === 0 ? <Empty title="This slice is empty" /> : null}
       {rows.map(([index, item], place) => (
         <Json
@@ -195,7 +190,7 @@ const Slice = ({
 
 export const Slices = () => {
   const now = useNow(30_000)
-  const { askAgain: again, error, value } = useRequest(() => Promise.all([Api.sessions(), Api.slices()]), [version.value])
+  const { askAgain, error, value } = useRequest(() => Promise.all([Api.sessions(), Api.slices()]), [version.value])
   const { params, path } = place.value
   const lines = useMemo(() => linesOf(...(value ?? [[], []])), [value])
   const slices = useMemo(() => lines.flatMap(({ slice }) => slice ?? []), [lines])
@@ -208,7 +203,7 @@ export const Slices = () => {
     go(hrefOf("slices", name, { session: session_id }), { replace: true })
   })
 
-  if (error !== undefined) return <ErrorMessage message={error} retry={again} />
+  if (error !== undefined) return <ErrorMessage message={error} retry={askAgain} />
   if (value === undefined) return <div class="waiting" aria-busy="true" />
   if (lines.length === 0) {
     return (

@@ -43,6 +43,26 @@ export const Drawing = ({ class: name, of }: { readonly of: keyof typeof drawing
   </Icon>
 )
 
+export const IconButton = ({
+  children,
+  isPressed,
+  label,
+  of,
+  onClick,
+  title
+}: {
+  readonly label: string
+  readonly of?: keyof typeof drawings
+  readonly children?: ComponentChildren
+  readonly title?: string
+  readonly isPressed?: boolean
+  readonly onClick: () => void
+}) => (
+  <button type="button" class="icon-button" aria-label={label} title={title} aria-pressed={isPressed} onClick={onClick}>
+    {of === undefined ? children : <Drawing of={of} />}
+  </button>
+)
+
 type Kind = "text" | "code" | "data" | "prose" | "image" | "binary" | "link"
 
 const endings: ReadonlyArray<readonly [Kind, ReadonlySet<string>]> = [

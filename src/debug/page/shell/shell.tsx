@@ -24,7 +24,7 @@ import {
   type View,
   views
 } from "../store.ts"
-import { Drawing, Mark } from "./icons.tsx"
+import { Drawing, IconButton, Mark } from "./icons.tsx"
 import { keys, useKeys } from "./keys.ts"
 
 const element = createRef<HTMLDialogElement>()
@@ -65,9 +65,7 @@ const Help = () => {
       <div class="help-body">
         <header>
           <h2>Keys</h2>
-          <button type="button" class="icon-button" aria-label="Close" onClick={() => element.current?.close()}>
-            <Drawing of="close" />
-          </button>
+          <IconButton of="close" label="Close" onClick={() => element.current?.close()} />
         </header>
         <dl>
           {[...does].map(([text, list]) => (
@@ -397,22 +395,12 @@ const Header = () => (
     <div class="header-end">
       <LiveIndicator />
       <Snapshots />
-      <button type="button" class="icon-button" aria-label="Reload" title="Reload (r)" onClick={() => void reload()}>
-        <Drawing of="reload" />
-      </button>
-      <button
-        type="button"
-        class="icon-button"
-        aria-label="Switch theme"
-        title={`Theme: ${themeNames[theme.value]} (t)`}
-        onClick={switchTheme}
-      >
+      <IconButton of="reload" label="Reload" title="Reload (r)" onClick={() => void reload()} />
+      <IconButton label="Switch theme" title={`Theme: ${themeNames[theme.value]} (t)`} onClick={switchTheme}>
         <Drawing of="sun" class="when-dark" />
         <Drawing of="moon" class="when-light" />
-      </button>
-      <button type="button" class="icon-button" aria-label="Keys and help" title="Keys and help (?)" onClick={openHelp}>
-        <Drawing of="help" />
-      </button>
+      </IconButton>
+      <IconButton of="help" label="Keys and help" title="Keys and help (?)" onClick={openHelp} />
     </div>
   </header>
 )
@@ -432,11 +420,7 @@ const Banner = ({
   <div class={`banner ${kind}`} role={kind === "info" ? "status" : "alert"}>
     <Drawing of={kind === "info" ? "clock" : "warning"} />
     <div class="grow">{children}</div>
-    {onClose === undefined ? null : (
-      <button type="button" class="icon-button" aria-label="Dismiss" onClick={onClose}>
-        <Drawing of="close" />
-      </button>
-    )}
+    {onClose === undefined ? null : <IconButton of="close" label="Dismiss" onClick={onClose} />}
   </div>
 )
 
