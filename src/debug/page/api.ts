@@ -27,16 +27,17 @@ const messageOf = (body: unknown, status: number): string =>
     : `The server answered ${status}.`
 
 const sendRequest = async <A>(path: string, params: Params, init: RequestInit): Promise<A> => {
-  let response: Response
-  try {
-    response = await fetch(urlOf(path, params), { cache: "no-store", ...init })
-  } catch (cause) {
-    if (init.signal?.aborted === true) throw cause
-    throw new ApiError(0, "The server does not answer. It was stopped, or it is busy.")
-  }
+  const failWith =
+    (message: string) =>
+    (cause: unknown): never => {
+      throw init.signal?.aborted === true ? cause : new ApiError(0, message)
+    }
+  const response = await fetch(urlOf(path, params), { cache: "no-store", ...init }).catch(
+    failWith("The server does not answer. It was stopped, or it is busy.")
+  )
+  if (response.ok) return (await response.json().catch(failWith("The answer of the server is not complete. Try again."))) as A
   const body: unknown = await response.json().catch(() => undefined)
-  if (!response.ok) throw new ApiError(response.status, messageOf(body, response.status))
-  return body as A
+  throw new ApiError(response.status, messageOf(body, response.status))
 }
 
 type Signal = AbortSignal | undefined

@@ -165,8 +165,8 @@ const showImages = (root: ParentNode, path: string, signal: AbortSignal, made: A
     }
     void Api.file(target, at.value, signal).then(
       (file: FileContent) => {
-        const type = imageTypeOf(file)
         if (signal.aborted) return
+        const type = imageTypeOf(file)
         if (type === undefined || file.content === null) return replaceImage(image, "not an image")
         const url = URL.createObjectURL(new Blob([bytesOf(file)], { type }))
         made.push(url)
