@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { type Fault, located } from "../../../model/FsError.ts"
 import { type FsPath, root } from "../../../model/FsPath.ts"
-import type { Attributes, Backend, Links } from "../../../port/Backend.ts"
+import type { Attributes, Backend, Links, Rules } from "../../../port/Backend.ts"
 import * as Request from "../../../port/Request.ts"
 import { type CommonOptions, enforce, fromOptions, isReadOnly } from "../../../port/Rules.ts"
 import { makeRelativeTargets } from "../../../port/absoluteLinks.ts"
@@ -27,6 +27,8 @@ interface Options extends CommonOptions {
   readonly session: Session
   readonly root: string
   readonly name: string
+  readonly symlinks?: Rules["symlinks"]
+  readonly preservePermissions?: boolean | undefined
 }
 
 const fineTimesUnsupported = unsupported("times with fractions of a second, which the `touch` of this container rejects")
@@ -76,7 +78,7 @@ const removeTree = (place: Place.ShellRoot, path: FsPath) =>
   })
 
 const backend = (place: Place.ShellRoot, options: Options): Backend => {
-  const rules = fromOptions(options)
+  const rules: Rules = { ...fromOptions(options), symlinks: options.symlinks, preservePermissions: options.preservePermissions }
   const removesLeftovers = rules.permits?.("delete") !== false
   const listed: Backend["list"] = (path) => list(place, path, removesLeftovers)
 
