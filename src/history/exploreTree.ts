@@ -9,17 +9,21 @@ export interface Step extends Visit {
 }
 
 /**
- * Calls `enter` for each directory, in any order. `enter` calls `add` for each subdirectory to read.
+ * Calls `enter` for each directory, in any order. `enter` calls `add` for each subdirectory to read, or `stop` to end the walk.
  *
  * A directory is opened relative to the descriptor of its parent. The descriptor stays open until all subdirectories are read.
  */
 export const exploreTree = Effect.fnUntraced(function* <S extends Step, E>(
   explorer: Explorer<S>,
   top: S,
-  enter: (reading: DirectoryReading<S>, add: (step: S) => void) => Effect.Effect<void, E>
+  enter: (reading: DirectoryReading<S>, add: (step: S) => void, stop: () => void) => Effect.Effect<void, E>
 ): Effect.fn.Return<void, E> {
   const pendingSteps = [top]
   let requestedCount = 0
+  let isStopped = false
+  const stop = (): void => {
+    isStopped = true
+  }
   const add = (step: S): void => {
     pendingSteps.push(step)
     if (step.above !== undefined) step.above.unread++
@@ -38,7 +42,8 @@ export const exploreTree = Effect.fnUntraced(function* <S extends Step, E>(
       const { visit } = reading
       requestedCount--
       release(visit)
-      yield* enter(reading, add)
+      yield* enter(reading, add, stop)
+      if (isStopped) return
       if (visit.unread > 0) explorer.keepOpen(visit)
     }
     if (readings.length === 0 && room === 0) yield* explorer.waitForReading

@@ -205,6 +205,28 @@ describe("an export that lists directories ahead", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.effect("stops reading ahead when it exceeds its limit of entries or finds an entry that it refuses", () =>
+    Effect.gen(function* () {
+      const root = yield* fastDirectory
+      for (let i = 0; i < 2000; i++) Fs.mkdirSync(join(root, `d${i}`))
+      const port = yield* PosixHost.make({ root })
+      const failing = Effect.fnUntraced(function* (options: Archive.ExportOptions, limits: Partial<Limits.LimitsShape>) {
+        let count = 0
+        const counting = exploring(port, (reading) => {
+          count++
+          return reading
+        })
+        const { bytes } = yield* exported(counting, Archive.exportZipOf, options).pipe(
+          Effect.provideService(Limits.Limits, { ...Limits.standard, ...limits })
+        )
+        return { reason: (bytes as Archive.ArchiveError).reason, isEarly: count < 1000 }
+      })
+      assert.deepStrictEqual(yield* failing({}, { maxArchiveEntries: 50 }), { reason: "tooLarge", isEarly: true })
+      Fs.mkdirSync(join(root, "back\\slash"))
+      assert.deepStrictEqual(yield* failing({ strict: true }, {}), { reason: "name", isEarly: true })
+    }).pipe(Effect.scoped)
+  )
+
   it.live("closes all directories if it is interrupted", () =>
     Effect.gen(function* () {
       const { port } = yield* planted

@@ -158,7 +158,8 @@ export const survey = Effect.fnUntraced(function* (
   const readAhead = new Map<FsPath, Entered>()
   /**
    * Reads directories ahead, if the backend does this faster than one `list` after another. A directory that cannot be read is
-   * left to `list`, which reports the fault in the order of the paths.
+   * left to `list`, which reports the fault in the order of the paths. Stops when the export is certain to fail, or has too many
+   * entries to keep in memory.
    */
   const read = Effect.fnUntraced(function* (explore: Explore) {
     const explorer = yield* explore<SurveyStep>(({ path }) => path, false)
@@ -166,12 +167,14 @@ export const survey = Effect.fnUntraced(function* (
     yield* exploreTree(
       explorer,
       { above: undefined, segment: "", path: root, isNonPortable: false, unread: 0 },
-      ({ children, visit }, add) =>
+      ({ children, visit }, add, stop) =>
         Effect.sync(() => {
-          if ("_tag" in children || entries > limits.maxArchiveEntries) return
+          if ("_tag" in children) return
           const found = check(visit.path, visit.isNonPortable, children)
           readAhead.set(visit.path, found)
           entries += found.children.length
+          const isRefused = nonPortable === "refuse" && found.children.some(({ why }) => why !== undefined)
+          if (isRefused || entries > limits.maxArchiveEntries) return stop()
           for (const { child, why } of found.children) {
             if (child.kind !== "directory" || (why !== undefined && nonPortable !== "keep")) continue
             const isNonPortable = visit.isNonPortable || why !== undefined
