@@ -62,13 +62,13 @@ export const recipes = (load: Load, scratch: () => string): Readonly<Record<stri
     const answers = Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       const first = [yield* shout, yield* shout]
-      yield* fs.write("a.txt", "two")
+      yield* fs.write("a.txt", "two\n")
       const second = [yield* shout, yield* shout]
       yield* clearCache
       yield* clearCache
       return [...first, ...second, yield* shout]
     })
-    assert.deepStrictEqual(await run(answers, { "a.txt": "one" }), ["ONE 1", "ONE 1", "TWO 2", "TWO 2", "TWO 3"])
+    assert.deepStrictEqual(await run(answers, { "a.txt": "one" }), ["ONE 1", "ONE 1", "TWO\n 2", "TWO\n 2", "TWO\n 3"])
   },
   upload: async () => {
     type Upload = (
