@@ -113,6 +113,25 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
     assert.strictEqual(readFileSync(join(workspace, "b.txt"), "utf8"), "new")
   },
   careful: () => past("careful", "history"),
+  // combinators
+  encrypted: async () => {
+    const { encrypted } = await load<{ encrypted: (key: Uint8Array) => (self: Filesystem.Algebra) => Filesystem.Algebra }>(
+      "encrypted"
+    )
+    const texts = Effect.gen(function* () {
+      const store = yield* Filesystem.Filesystem
+      const fs = encrypted(new Uint8Array(32))(store)
+      yield* fs.write("a.txt", "a secret")
+      yield* fs.edit("a.txt", { oldText: "a", newText: "one" })
+      yield* fs.write("a.txt", " more", { mode: "append" })
+      yield* fs.copy("a.txt", "b.txt")
+      const { sizeBytes } = yield* fs.stat("b.txt")
+      const stored = Buffer.from((yield* store.readBytes("b.txt")).content)
+      const wrongKey = yield* Effect.flip(encrypted(new Uint8Array(32).fill(1))(store).readString("a.txt"))
+      return [yield* fs.readString("b.txt"), sizeBytes, stored.length, stored.includes("secret"), wrongKey._tag]
+    })
+    assert.deepStrictEqual(await within(texts), ["one secret more", 15, 43, false, "IoError"])
+  },
   // repository
   forkAndCompare: async () => {
     type Found = { readonly changes: ReadonlyArray<string>; readonly root: string }

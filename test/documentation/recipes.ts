@@ -127,6 +127,40 @@ export const recipes = (load: Load, scratch: () => string): Readonly<Record<stri
     assert.deepStrictEqual(await run(used(Effect.void)), [1, 0])
     assert.deepStrictEqual(await run(used(Effect.fail("no"))), ["failed", 0])
   },
+  watchFile: async () => {
+    const { watchFile } = await load<{
+      watchFile: (directory: string, name: string) => Stream.Stream<string | undefined, Tagged, Service>
+    }>("watchFile")
+    const texts: Array<string | undefined> = []
+    const watched = Effect.gen(function* () {
+      const fs = yield* Filesystem.Filesystem
+      // Changes the files after each text, so that the stream ends without a fixed wait.
+      const next = (text: string | undefined): Effect.Effect<unknown, Tagged> => {
+        texts.push(text)
+        if (text === "one") return fs.write("etc/a.txt", "two")
+        return text === "two" ? fs.delete("etc/a.txt") : fs.delete("etc", { recursive: true })
+      }
+      return (yield* Effect.flip(Stream.runForEach(watchFile("etc", "a.txt"), next)))._tag
+    })
+    assert.strictEqual(await run(watched, { etc: { "a.txt": "one" } }), "NotFound")
+    assert.deepStrictEqual(texts, ["one", "two", undefined])
+  },
+  mergeDirectories: async () => {
+    const { mergeDirectories } = await load<{
+      mergeDirectories: (from: string, to: string) => Effect.Effect<void, Tagged, Service>
+    }>("mergeDirectories")
+    const merged = Effect.gen(function* () {
+      const fs = yield* Filesystem.Filesystem
+      const refused = yield* Effect.flip(fs.copy("from", "to"))
+      const full = yield* Effect.flip(fs.copy("from", "to", { overwrite: true }))
+      yield* mergeDirectories("./from/", "to")
+      const { matches } = yield* fs.glob("to/**")
+      return [refused._tag, full._tag, yield* fs.readString("to/a.txt"), ...matches.map(({ path }) => path)]
+    })
+    const tree = { from: { "a.txt": "new", sub: { "b.txt": "" } }, to: { "a.txt": "old", "c.txt": "" } }
+    const paths = ["to/a.txt", "to/c.txt", "to/sub/b.txt"]
+    assert.deepStrictEqual(await run(merged, tree), ["AlreadyExists", "DirectoryNotEmpty", "new", ...paths])
+  },
   oldOnNew: async () => {
     const { newOnOld, oldOnNew } = await load<{
       oldOnNew: Effect.Effect<string, unknown>
