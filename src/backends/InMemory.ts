@@ -21,8 +21,8 @@ import { makeRelativeTargets } from "../port/absoluteLinks.ts"
 import type { Backend } from "../port/Backend.ts"
 import { type CommonOptions, enforce, fromOptions } from "../port/Rules.ts"
 import type { Slices } from "../port/slices.ts"
+import { make as makeWatchers } from "../port/watchers.ts"
 import * as Content from "./memory/content.ts"
-import * as MemoryHistory from "./memory/port.ts"
 import { makeMemoryHistory, makeMemoryPort } from "./memory/port.ts"
 import * as MemorySession from "./memory/session.ts"
 import * as MemoryTree from "./memory/tree.ts"
@@ -189,7 +189,7 @@ const grow = (options: InMemoryOptions): Effect.Effect<Grown, TreeError> =>
     Effect.clockWith((clock): Effect.Effect<Grown, TreeError> => {
       const now = DateTime.makeUnsafe(clock.currentTimeMillisUnsafe())
       const caseInsensitive = options.caseInsensitive === true
-      const watchers = MemoryHistory.make({ caseInsensitive })
+      const watchers = makeWatchers((path) => (caseInsensitive ? FsPath.fold(path) : path))
       const tree = MemoryTree.make({ now, caseInsensitive, listener: watchers })
       const error = options.tree === undefined ? undefined : plant(tree, options, limits, now)
       if (error !== undefined) return Effect.fail(error)

@@ -475,6 +475,55 @@ describe("overlay", () => {
     })
   )
 
+  const watchUntilFailure = (fs: Algebra, path: string) => {
+    const seen: Array<string> = []
+    const run = Stream.runForEach(fs.watch(path), ({ _tag, path }) => Effect.sync(() => void seen.push(`${_tag} ${path}`)))
+    return Effect.map(
+      Effect.forkChild(
+        Effect.catch(run, ({ _tag }) => Effect.sync(() => void seen.push(_tag))),
+        { startImmediately: true }
+      ),
+      () => seen
+    )
+  }
+
+  it.effect("a watch fails with NotFound when its directory is removed, moved or replaced", () =>
+    Effect.gen(function* () {
+      for (const lose of [
+        (fs: Algebra) => fs.delete("a", { recursive: true }),
+        (fs: Algebra) => fs.move("a", "b"),
+        (fs: Algebra) => fs.move("a/sub", "a/other")
+      ]) {
+        for (const lowerTree of [{ a: { sub: { f: "f" } } }, {}]) {
+          const { fs } = yield* layers(lowerTree)
+          yield* fs.write("a/sub/f", "new", { createParents: true })
+          const seen = yield* watchUntilFailure(fs, "a/sub")
+          yield* Effect.yieldNow
+          yield* lose(fs)
+          yield* TestYields
+          assert.strictEqual(seen.at(-1), "NotFound", lose.toString())
+        }
+      }
+    })
+  )
+
+  it.effect("a watch outlives its directory in the lower filesystem if the upper filesystem has the directory", () =>
+    Effect.gen(function* () {
+      const { fs, lower } = yield* layers({ a: { f: "f" }, b: { f: "f" } })
+      yield* fs.write("a/g", "g")
+      const kept = yield* watchUntilFailure(fs, "a")
+      const lost = yield* watchUntilFailure(fs, "b")
+      yield* Effect.yieldNow
+      yield* lower.delete("a", { recursive: true })
+      yield* lower.delete("b", { recursive: true })
+      yield* TestYields
+      yield* fs.write("a/h", "h")
+      yield* TestYields
+      assert.deepStrictEqual(kept, ["Removed a/f", "Created a/h"])
+      assert.deepStrictEqual(lost, ["Removed b/f", "NotFound"])
+    })
+  )
+
   it.effect("is case-insensitive if one of its filesystems is case-insensitive", () =>
     Effect.gen(function* () {
       for (const [, options] of cases) {

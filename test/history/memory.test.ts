@@ -8,7 +8,6 @@ import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import { spawnSync } from "node:child_process"
 import { fileURLToPath } from "node:url"
-import * as MemoryHistory from "../../src/backends/memory/port.ts"
 import { makeMemoryHistory, makeMemoryPort } from "../../src/backends/memory/port.ts"
 import * as MemoryTree from "../../src/backends/memory/tree.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
@@ -16,6 +15,7 @@ import { make as makeFilesystem } from "../../src/filesystem/Filesystem.ts"
 import { compare, fold, type FsPath, root } from "../../src/model/FsPath.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import type { Captured, MemoryHistory as History } from "../../src/port/history.ts"
+import * as Watchers from "../../src/port/watchers.ts"
 import { capture as pictureOf } from "../../src/testing/Files.ts"
 import { runStep, Step } from "../backends/internal/memoryModel.ts"
 import { performed } from "../performed.ts"
@@ -90,7 +90,11 @@ const memory = (folds: boolean, isWatched: boolean) => {
   const caseInsensitive = folds
   const listener: MemoryTree.Listener = { isActive: () => isWatched, emit: (tag, path) => void told.push([tag, path]) }
   const tree = MemoryTree.make({ now: DateTime.makeUnsafe(0), caseInsensitive, listener })
-  const port = makeMemoryPort(tree, MemoryHistory.make({ caseInsensitive }), { caseInsensitive, rules: {} })
+  const port = makeMemoryPort(
+    tree,
+    Watchers.make((path) => path),
+    { caseInsensitive, rules: {} }
+  )
   return { port, history: makeMemoryHistory(tree, { caseInsensitive, rules: {} }), told }
 }
 

@@ -1,20 +1,19 @@
 /** The port over a tree in memory, with the tree's watchers and history. */
 import { accessDenied, diskFull, invalidArgument, notADirectory, notAFile, notFound } from "../../model/Fault.ts"
 import { notALink } from "../faults.ts"
-import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
-import type { FileStat, WatchEvent } from "../../model/Entry.ts"
+import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
-import { compare, fold, type FsPath, isWithin } from "../../model/FsPath.ts"
+import { compare, fold, type FsPath } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/realms.ts"
 import type { Backend, Child, Handle, Links, Rules, Whole } from "../../port/Backend.ts"
 import * as Request from "../../port/Request.ts"
 import { isReadOnly } from "../../port/Rules.ts"
+import type { Watchers } from "../../port/watchers.ts"
 import type { Captured, Difference, MemoryHistory } from "../../port/history.ts"
 import { Buffer } from "../../runtime/buffer.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
@@ -22,59 +21,7 @@ import { randomUUID } from "../../runtime/node.ts"
 import * as Content from "./content.ts"
 import { makeExplore } from "./explorer.ts"
 import * as Children from "./hashTrie.ts"
-import {
-  type Directory,
-  type File,
-  find,
-  forEachDifference,
-  isFault,
-  type Listener,
-  type MemoryTree,
-  type Node,
-  sizeOf
-} from "./tree.ts"
-
-// Reports changes to watchers. Each watcher has its own unbounded queue, so a slow watcher neither blocks other
-// watchers nor misses events. Without watchers, the only cost of a change is one comparison.
-
-interface Watchers extends Listener {
-  readonly watch: (path: FsPath) => Stream.Stream<WatchEvent, Fault>
-}
-
-interface Watcher {
-  readonly base: FsPath
-  readonly queue: Queue.Queue<WatchEvent, Fault>
-}
-
-const gone = Cause.fail(notFound)
-
-export const make = (options: { readonly caseInsensitive: boolean }): Watchers => {
-  const watchers = new Set<Watcher>()
-  const keyOf = (path: FsPath): FsPath => (options.caseInsensitive ? fold(path) : path)
-  const subscribe = (path: FsPath) =>
-    Effect.map(Queue.unbounded<WatchEvent, Fault>(), (queue) => {
-      const watcher: Watcher = { base: keyOf(path), queue }
-      watchers.add(watcher)
-      return watcher
-    })
-  const unsubscribe = (watcher: Watcher) => {
-    watchers.delete(watcher)
-    return Queue.shutdown(watcher.queue)
-  }
-  return {
-    isActive: () => watchers.size > 0,
-    emit: (tag, path) => {
-      const key = keyOf(path)
-      for (const { base, queue } of watchers) {
-        if (key !== base && isWithin(base, key)) Queue.offerUnsafe(queue, { _tag: tag, path })
-        // The watched directory was removed, moved or replaced. The reader still receives the earlier events.
-        else if (tag !== "Updated" && isWithin(key, base)) Queue.failCauseUnsafe(queue, gone)
-      }
-    },
-    watch: (path) =>
-      Stream.unwrap(Effect.map(Effect.acquireRelease(subscribe(path), unsubscribe), ({ queue }) => Stream.fromQueue(queue)))
-  }
-}
+import { type Directory, type File, find, forEachDifference, isFault, type MemoryTree, type Node, sizeOf } from "./tree.ts"
 
 // The port over a tree in memory. Each operation is one synchronous step, so no other operation can interleave and no
 // interruption leaves it incomplete.

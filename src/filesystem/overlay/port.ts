@@ -15,12 +15,10 @@ import {
 } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import type { FileStat, WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPathModule from "../../model/FsPath.ts"
-import { type FsPath, isWithin } from "../../model/FsPath.ts"
 import {
   type Attributes,
   type Backend,
@@ -32,50 +30,11 @@ import {
   type Rules,
   type WriteHow
 } from "../../port/Backend.ts"
+import { make as makeWatchers } from "../../port/watchers.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { strictestSymlinks, weakestConfinement } from "../locking.ts"
 import { aside, canRename, copyEntry, setMode, setTime, writeWithModeOf } from "./carry.ts"
 import { type Layers } from "./layers.ts"
-
-// The watchers of an overlay.
-//
-// The overlay reports its changes itself, because the upper tree does not see deletions and would report copies as changes.
-// Each watcher has an unbounded queue, so a slow watcher blocks no writer and misses no change.
-
-interface Watchers {
-  readonly notifyWatchers: (tag: WatchEvent["_tag"], path: FsPath) => void
-  readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
-}
-
-const makeWatchers = (keyOf: (path: FsPath) => FsPath): Watchers => {
-  const watchers = new Set<{ readonly base: FsPath; readonly queue: Queue.Queue<WatchEvent> }>()
-  return {
-    notifyWatchers: (tag, path) => {
-      if (watchers.size === 0) return
-      const key = keyOf(path)
-      for (const { base, queue } of watchers) {
-        if (key !== base && isWithin(base, key)) Queue.offerUnsafe(queue, { _tag: tag, path })
-      }
-    },
-    watch: (path) =>
-      Stream.unwrap(
-        Effect.map(
-          Effect.acquireRelease(
-            Effect.map(Queue.unbounded<WatchEvent>(), (queue) => {
-              const watcher = { base: keyOf(path), queue }
-              watchers.add(watcher)
-              return watcher
-            }),
-            (watcher) => {
-              watchers.delete(watcher)
-              return Queue.shutdown(watcher.queue)
-            }
-          ),
-          ({ queue }) => Stream.fromQueue(queue)
-        )
-      )
-  }
-}
 
 // Copies entries from the lower to the upper tree before they change. The copies themselves are not a visible change.
 //
@@ -188,7 +147,8 @@ const checkReplaceable = (source: FileStat, target: FileStat): Effect.Effect<voi
 export const make = (layers: Layers): Backend => {
   const { statLower, hidden, keyOf, list, lower, open, toLowerSpelling, stat, upper } = layers
   const copyUp = makeCopyUp(layers)
-  const { notifyWatchers, watch } = makeWatchers(keyOf)
+  // The overlay reports its changes itself, because the upper tree does not see deletions and would report copies as changes.
+  const { emit: notifyWatchers, watch } = makeWatchers(keyOf)
 
   const notifyAfter = <A, E, R>(effect: Effect.Effect<A, E, R>, notify: () => void): Effect.Effect<A, E, R> =>
     Effect.onExit(effect, (exit) => (Exit.isSuccess(exit) ? Effect.sync(notify) : Effect.void))
@@ -353,12 +313,21 @@ export const make = (layers: Layers): Backend => {
   const showsThrough = (path: FsPathModule.FsPath): Effect.Effect<boolean, Fault> =>
     Effect.map(upper.stat(path), (above) => above === undefined && !hidden.covers(path))
 
+  /** Ends the changes of a lower directory that is gone. Fails with NotFound if the overlay has no such directory either. */
+  const endIfLowerIsGone = (path: FsPathModule.FsPath): Stream.Stream<never, Fault> =>
+    Stream.unwrap(Effect.map(stat(path), (found) => (found?.kind === "directory" ? Stream.empty : Stream.fail(notFound))))
+
   const changesBelow = (path: FsPathModule.FsPath): Stream.Stream<WatchEvent, Fault> =>
     Stream.unwrap(
       Effect.map(statLower(path), (stat) =>
         stat?.kind !== "directory" || lower.watch === undefined
           ? Stream.empty
-          : Stream.filterEffect(lower.watch(path), (event) => showsThrough(event.path))
+          : Stream.filterEffect(
+              Stream.catch(lower.watch(path), (fault) =>
+                fault._tag === "NotFound" ? endIfLowerIsGone(path) : Stream.fail(fault)
+              ),
+              (event) => showsThrough(event.path)
+            )
       )
     )
 

@@ -12,6 +12,7 @@ import * as MemoryTree from "../../../src/backends/memory/tree.ts"
 import * as Filesystem from "../../../src/filesystem/Filesystem.ts"
 import { join } from "../../../src/model/FsPath.ts"
 import type { FsPath } from "../../../src/model/FsPath.ts"
+import * as Watchers from "../../../src/port/watchers.ts"
 import { type Backend, type Child, portable } from "../../../src/port/Backend.ts"
 import { type Explorer, inWalkOrder, type Visit } from "../../../src/port/explorer.ts"
 import * as Session from "../../../src/workspace/Session.ts"
@@ -86,7 +87,11 @@ for (const caseInsensitive of [false, true]) {
         const listener: MemoryTree.Listener = { isActive: () => false, emit: () => {} }
         const tree = MemoryTree.make({ now, caseInsensitive, listener })
         const settings = { caseInsensitive, rules: {} }
-        const port = MemoryPort.makeMemoryPort(tree, MemoryPort.make({ caseInsensitive }), settings)
+        const port = MemoryPort.makeMemoryPort(
+          tree,
+          Watchers.make((path) => path),
+          settings
+        )
         const history = MemoryPort.makeMemoryHistory(tree, settings)
         const kept: Array<MemoryTree.Captured> = []
         const explorer = yield* explored(port)

@@ -5,10 +5,10 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Content from "../../../src/backends/memory/content.ts"
-import * as MemoryPort from "../../../src/backends/memory/port.ts"
 import { makeMemoryPort } from "../../../src/backends/memory/port.ts"
 import * as MemoryTree from "../../../src/backends/memory/tree.ts"
 import type { FsPath } from "../../../src/model/FsPath.ts"
+import * as Watchers from "../../../src/port/watchers.ts"
 import type { Backend } from "../../../src/port/Backend.ts"
 import { Model, modelStep, runStep, show, showModel, Step } from "./memoryModel.ts"
 
@@ -25,7 +25,15 @@ const make = (caseInsensitive = false): Memory => {
   const events: Memory["events"] = []
   const listener: MemoryTree.Listener = { isActive: () => true, emit: (tag, path) => void events.push([tag, path]) }
   const tree = MemoryTree.make({ now, caseInsensitive, listener })
-  return { tree, port: makeMemoryPort(tree, MemoryPort.make({ caseInsensitive }), { caseInsensitive, rules: {} }), events }
+  return {
+    tree,
+    port: makeMemoryPort(
+      tree,
+      Watchers.make((path) => path),
+      { caseInsensitive, rules: {} }
+    ),
+    events
+  }
 }
 
 const showCaptured = (captured: MemoryTree.Captured, caseInsensitive: boolean) => {

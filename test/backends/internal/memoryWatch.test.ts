@@ -2,14 +2,14 @@ import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
-import * as MemoryPort from "../../../src/backends/memory/port.ts"
 import { type FsPath, root } from "../../../src/model/FsPath.ts"
+import * as Watchers from "../../../src/port/watchers.ts"
 
 const at = (path: string) => path as FsPath
 
 it.effect("the watchers of a memory tree are active only while a stream runs", () =>
   Effect.gen(function* () {
-    const watchers = MemoryPort.make({ caseInsensitive: false })
+    const watchers = Watchers.make((path) => path)
     const stream = watchers.watch(root)
     assert.isFalse(watchers.isActive())
     const one = yield* Effect.forkChild(Stream.runCollect(Stream.take(stream, 1)), { startImmediately: true })
