@@ -123,7 +123,12 @@ export const startProcess = async (parent: string, { isDurable = false } = {}): 
     const main = Number(Fs.readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[0])
     process.kill(main, signal)
     for (const pid of Fs.readFileSync(`/proc/${main}/task/${main}/children`, "utf8").trim().split(" ")) {
-      process.kill(Number(pid), signal)
+      try {
+        process.kill(Number(pid), signal)
+      } catch (error) {
+        // The child has ended meanwhile.
+        if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error
+      }
     }
   }
   await start()
