@@ -163,9 +163,12 @@ const messageOf = (error: CliError.CliError): string =>
       ? `Invalid value for flag --${error.option}: ${error.expected}`
       : error.message
 
-/** Returns the command that lists a directory, for a user who typed the directory in place of a command. */
+/**
+ * Returns the command that lists a directory, for a user who typed the directory in place of a command. A blank word, as from an
+ * unset variable, is no directory, because `--root` refuses it.
+ */
 const listCommandFor = ({ directory }: ScreenShape, word: string): string | undefined =>
-  isDirectoryAt(resolve(directory, word)) ? `ls --root ${quote(word)}` : undefined
+  word.trim() !== "" && isDirectoryAt(resolve(directory, word)) ? `ls --root ${quote(word)}` : undefined
 
 const reportUsage = (screen: ScreenShape, json: boolean, event: CliOutput.Presenter.InvalidInvocation): Effect.Effect<void> => {
   const { bold, dim, red, text } = errorStyle(screen)

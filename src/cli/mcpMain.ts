@@ -70,7 +70,7 @@ export interface ChosenRoots {
   readonly skippedRoots: ReadonlyArray<{ readonly root: string; readonly why: string }>
 }
 
-/** The note for a person who starts the server in a terminal, where no client sends requests. */
+/** The note for a person who starts the server in a terminal, where no client sends requests or reads the output. */
 const waitsForClient =
   "note: the server waits for a client on standard input. Put this command into the configuration of your client. Ctrl-C ends the server."
 
@@ -235,8 +235,9 @@ export const serving = (quick: McpArguments, versioned: Versioned) =>
     const screen = yield* Screen
     const { directory } = screen
     const isDirectory = (root: string) => isDirectoryAt(resolve(directory, root))
+    const isAtTerminal = screen.isInteractive && screen.isTerminal
     const waits =
-      screen.isInteractive && input.http === undefined && roots.every(isDirectory) ? screen.warn(waitsForClient) : Effect.void
+      isAtTerminal && input.http === undefined && roots.every(isDirectory) ? screen.warn(waitsForClient) : Effect.void
     const hasOwnRoots = roots.length > 0 || input.http !== undefined || backend === "container" || needsOtherBackend(quick)
     if (!hasOwnRoots) return yield* Effect.andThen(waits, serveClientRoots(quick, versioned))
     const givenRoots = roots.length === 0 ? ["."] : roots

@@ -50,13 +50,13 @@ describe("mcp", () => {
   it.live("says on a terminal that the server waits for a client", () =>
     Effect.gen(function* () {
       const { run } = yield* shell(files)
-      const { code, err, out } = yield* run(["mcp"], {
-        isInteractive: true,
-        directory: "/projects/one",
-        stateDirectory: "/nowhere"
-      })
+      const on = (isTerminal: boolean) =>
+        run(["mcp"], { isInteractive: true, isTerminal, directory: "/projects/one", stateDirectory: "/nowhere" })
+      const { code, err, out } = yield* on(true)
       assert.deepStrictEqual([code, out], [0, ""])
       assert.match(err, /waits for a client.*Ctrl-C/)
+      // A client reads the output.
+      assert.strictEqual((yield* on(false)).err, "")
     })
   )
 
