@@ -15,6 +15,8 @@ import { setTimeout } from "node:timers/promises"
 import { grep, onHost, walk } from "./ours.ts"
 
 const [root, pattern, option] = process.argv.slice(2)
+if (root === undefined) throw new Error("name the directory to search")
+execFileSync("perf", ["--version"])
 const rounds = 20
 const samplesPerSecond = 5000
 
@@ -35,7 +37,7 @@ const node = join(temporary, "node")
 writeFileSync(node, `#!/bin/sh\ncd '${temporary}' && exec '${process.execPath}' --perf-basic-prof "$@"\n`, { mode: 0o700 })
 process.execPath = node
 
-const self = await onHost(root!)
+const self = await onHost(root)
 const search = (pattern === undefined ? walk(self) : grep(self, { pattern, ignoreCase: option === "i" }))[1]!
 for (let i = 0; i < 5; i++) await search.run()
 const processes = readdirSync("/proc/self/task").flatMap((task) =>
@@ -46,6 +48,7 @@ const pids = [`${process.pid}`, ...processes].join()
 const perf = spawn("perf", ["record", "-g", "-e", "cpu-clock", "-F", `${samplesPerSecond}`, "-o", data, "-p", pids], {
   stdio: "ignore"
 })
+// perf says nothing when it has attached itself to the processes.
 await setTimeout(1000)
 for (let i = 0; i < rounds; i++) await search.run()
 perf.kill("SIGINT")
@@ -68,4 +71,3 @@ for (const isProgram of [false, true]) {
   console.log(`${isProgram ? "program" : "search processes"}, CPU ms per search: ${row.join(", ")}`)
 }
 rmSync(temporary, { recursive: true })
-process.exit(0)

@@ -14,7 +14,8 @@ import { type FsPath, isWithin } from "../model/FsPath.ts"
 export interface Watchers {
   readonly isActive: () => boolean
   readonly emit: (tag: WatchEvent["_tag"], path: FsPath) => void
-  readonly watch: (path: FsPath) => Stream.Stream<WatchEvent, Fault>
+  /** Subscribes, and then runs `check`, which fails if there is no directory to watch. So no later change is missed. */
+  readonly watch: (path: FsPath, check: Effect.Effect<void, Fault>) => Stream.Stream<WatchEvent, Fault>
 }
 
 interface Watcher {
@@ -47,7 +48,11 @@ export const make = (keyOf: (path: FsPath) => FsPath): Watchers => {
         else if (tag !== "Updated" && isWithin(key, base)) Queue.failCauseUnsafe(queue, gone)
       }
     },
-    watch: (path) =>
-      Stream.unwrap(Effect.map(Effect.acquireRelease(subscribe(path), unsubscribe), ({ queue }) => Stream.fromQueue(queue)))
+    watch: (path, check) =>
+      Stream.unwrap(
+        Effect.flatMap(Effect.acquireRelease(subscribe(path), unsubscribe), ({ queue }) =>
+          Effect.as(check, Stream.fromQueue(queue))
+        )
+      )
   }
 }

@@ -196,11 +196,11 @@ export const makeMemoryPort = (
     })
   }
 
-  const watch: Backend["watch"] = (path) =>
-    Stream.suspend(() => {
+  const checkDirectory = (path: FsPath): Effect.Effect<void, Fault> =>
+    Effect.suspend(() => {
       const node = tree.get(path)
-      if (node === undefined) return Stream.fail(notFound)
-      return node.kind === "directory" ? watchers.watch(path) : Stream.fail(notADirectory)
+      if (node === undefined) return Effect.fail(notFound)
+      return node.kind === "directory" ? Effect.void : Effect.fail(notADirectory)
     })
 
   return {
@@ -224,7 +224,7 @@ export const makeMemoryPort = (
       make: (path, target) => change((now) => tree.makeLink(path, target, now))
     },
     attributes: { set: (path, attributes) => change(() => tree.setAttributes(path, attributes)) },
-    watch,
+    watch: (path) => watchers.watch(path, checkDirectory(path)),
     rules,
     locks: makeLocks({ caseSensitive: !caseInsensitive }),
     perform: Request.handlers({

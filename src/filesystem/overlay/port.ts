@@ -331,15 +331,14 @@ export const make = (layers: Layers): Backend => {
       )
     )
 
+  const checkDirectory = (path: FsPathModule.FsPath): Effect.Effect<void, Fault> =>
+    Effect.flatMap(stat(path), (found) => {
+      if (found === undefined) return Effect.fail(notFound)
+      return found.kind === "directory" ? Effect.void : Effect.fail(notADirectory)
+    })
+
   const watchAll = (path: FsPathModule.FsPath): Stream.Stream<WatchEvent, Fault> =>
-    Stream.unwrap(
-      Effect.flatMap(stat(path), (found) => {
-        if (found === undefined) return Effect.fail(notFound)
-        return found.kind === "directory"
-          ? Effect.succeed(Stream.merge(watch(path), changesBelow(path)))
-          : Effect.fail(notADirectory)
-      })
-    )
+    Stream.merge(watch(path, checkDirectory(path)), changesBelow(path))
 
   return {
     info: infoOf(upper.info, lower.info),
